@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from power_cut import Disk
+from refusals import refused
 from tables import each
 
 from perfgate.core import durable_files
@@ -78,8 +79,7 @@ def test_a_failure_leaves_the_old_content(tmp_path, monkeypatch, step, error) ->
     path = tmp_path / "file.txt"
     write_text(path, "old")
     monkeypatch.setattr(os, step, Mock(side_effect=error))
-    with pytest.raises((RunError, KeyboardInterrupt)):
-        write_text(path, "new")
+    refused(write_text, path, "new", error=(RunError, KeyboardInterrupt))
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
@@ -93,11 +93,10 @@ def test_what_keeps_it_from_being_written_is_told(tmp_path, monkeypatch, number:
     monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(number, os.strerror(number))))
     for write in (write_text, append_line):
         path = tmp_path / write.__name__
-        with pytest.raises(RunError) as caught:
-            write(path, "new" if write is write_text else {"a": 1})
-        assert caught.value.failure == FULL.get(number, "unwritable")
-        assert caught.value.message == f"cannot write {path}: {os.strerror(number)}"
-        assert durable_files.is_unwritable(caught.value)
+        caught = refused(write, path, "new" if write is write_text else {"a": 1}, error=RunError)
+        assert caught.failure == FULL.get(number, "unwritable")
+        assert caught.message == f"cannot write {path}: {os.strerror(number)}"
+        assert durable_files.is_unwritable(caught)
     assert (tmp_path / "append_line").read_bytes() == b""
 
 
@@ -165,8 +164,7 @@ def test_no_room_for_a_line_undoes_what_was_written_of_it(tmp_path: Path) -> Non
     append_line(path, {"a": "x" * 60_000})
     resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
     try:
-        with pytest.raises(RunError, match="File too large"):
-            append_line(path, {"a": "y" * 50_000})
+        refused(append_line, path, {"a": "y" * 50_000}, match="File too large", error=RunError)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes().endswith(b'x"}\n')
@@ -243,14 +241,12 @@ def test_reads_back_what_was_written(value: object) -> None:
 def test_tells_what_is_wrong_and_where(tmp_path, content: bytes, problem: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=problem) as caught:
-        read_json(path, what="thing", hint="write it again")
-    assert str(caught.value).endswith("fix: write it again")
+    caught = refused(read_json, path, what="thing", hint="write it again", match=problem)
+    assert str(caught).endswith("fix: write it again")
 
 
 def test_tells_a_missing_file_from_an_unreadable_one(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such thing"):
-        read_json(tmp_path / "a.json", what="thing")
+    refused(read_json, tmp_path / "a.json", what="thing", match="no such thing")
     with pytest.raises(InputError, match="thing cannot be read\n  found: Is a directory"):
         read_json(tmp_path, what="thing")
     assert read_lines(tmp_path / "lines.jsonl") == []
@@ -268,8 +264,7 @@ def test_a_damaged_line_is_an_error_even_at_the_end(tmp_path, line, problem) -> 
     path = tmp_path / "lines.jsonl"
     for after in (b"", json.dumps({"a": 3}).encode() + b"\n"):
         path.write_bytes(b'{"a": 1}\n' + line + b"\n" + after)
-        with pytest.raises(InputError, match=problem):
-            read_lines(path)
+        refused(read_lines, path, match=problem)
 
 
 # Folders

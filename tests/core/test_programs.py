@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.core import programs
@@ -59,15 +60,13 @@ class TestHere:
     def test_a_variable_that_names_no_executable_is_an_error(self, monkeypatch, setting) -> None:
         executable(Path(os.environ["PATH"]) / "sometool")
         monkeypatch.setenv(TOOL.variable, setting)
-        with pytest.raises(InputError, match=f"{TOOL.variable}: no executable") as caught:
-            TOOL.find()
-        assert caught.value.found == repr(setting)
+        caught = refused(TOOL.find, match=f"{TOOL.variable}: no executable")
+        assert caught.found == repr(setting)
 
     def test_missing_says_where_it_comes_from_and_how_to_point_at_it(self, tmp_path: Path) -> None:
         executable(tmp_path / "env" / "sometool").chmod(0o644)
-        with pytest.raises(MissingProgram) as caught:
-            Locations().find(TOOL)
-        message = str(caught.value)
+        caught = refused(Locations().find, TOOL, error=MissingProgram)
+        message = str(caught)
         assert "some.tool-x is not installed: no sometool beside" in message
         assert "it comes with the package some-tool" in message
         assert message.endswith("PERFGATE_PROGRAM_SOME_TOOL_X")
@@ -103,8 +102,7 @@ class TestHere:
     def test_our_own_python_is_passed_over_where_it_lacks_the_package(self, tmp_path, monkeypatch):
         own = executable(tmp_path / "env" / "python3")
         monkeypatch.setenv("PATH", f"{own.parent}:{tmp_path / 'path'}")  # an activated environment
-        with pytest.raises(MissingProgram, match="with the package mine or on PATH"):
-            OF_PACKAGE.find()
+        refused(OF_PACKAGE.find, match="with the package mine or on PATH", error=MissingProgram)
         other = executable(tmp_path / "path" / "python3")
         assert OF_PACKAGE.find() == (str(other), "-m", "mine")
         its_own = replace(OF_PACKAGE, name="some.pytest", package="pytest")
@@ -194,8 +192,7 @@ class TestInAContainer:
         monkeypatch.setenv(TRTLLM_BENCH.variable, "/opt/x/trtllm-bench --log_level info")
         assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
         monkeypatch.setenv(TRTLLM_BENCH.variable, " ")
-        with pytest.raises(InputError, match=TRTLLM_BENCH.variable):
-            INSIDE.find(TRTLLM_BENCH)
+        refused(INSIDE.find, TRTLLM_BENCH, match=TRTLLM_BENCH.variable)
         monkeypatch.setenv(LM_EVAL.variable, sys.executable)
         assert INSIDE.find(LM_EVAL) == (sys.executable,)
 
@@ -207,5 +204,4 @@ def test_folders_and_hosts_are_those_of_the_environment(monkeypatch, tmp_path: P
     assert (found.models, found.datasets) == (tmp_path, None)
     assert found.hosts == ("node1", "node2", "node3")
     monkeypatch.setenv(DATASETS, str(tmp_path / "gone"))
-    with pytest.raises(InputError, match=DATASETS):
-        Locations.of_environment()
+    refused(Locations.of_environment, match=DATASETS)

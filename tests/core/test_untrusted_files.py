@@ -6,10 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.core import untrusted_files
-from perfgate.core.errors import InputError
 from perfgate.core.untrusted_files import UntrustedFile, doubt, opened_regular, read_input
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -62,8 +62,7 @@ def test_only_regular_files_are_opened_and_nothing_waits(tmp_path: Path, flags: 
     for path, kind in {**kinds, Path("/dev/zero"): "device"}.items():
         with pytest.raises(UntrustedFile, match=f"found: a {kind}\n  expected: a regular file"):
             opened_regular(path, flags)
-        with pytest.raises(UntrustedFile):
-            untrusted_files.refuse_special(path)
+        refused(untrusted_files.refuse_special, path, error=UntrustedFile)
         error = FileExistsError if kind == "folder" else UntrustedFile
         with pytest.raises(error, match="exists" if kind == "folder" else "expected: a folder"):
             untrusted_files.make_new_folder(path)
@@ -82,8 +81,7 @@ def test_ordinary_files_are_made_written_and_read(tmp_path: Path) -> None:
     untrusted_files.refuse_special(tmp_path / "none")
     for use in (untrusted_files.open_regular, untrusted_files.opened_folder):
         for missing in ("none", "none/none"):
-            with pytest.raises(FileNotFoundError):
-                use(tmp_path / missing)
+            refused(use, tmp_path / missing, error=FileNotFoundError)
 
 
 def test_folders_are_writable_by_their_owner_alone(tmp_path: Path) -> None:
@@ -113,11 +111,9 @@ def test_what_is_no_regular_file_is_refused_at_once_or_is_empty(tmp_path: Path) 
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("/dev/zero")
     for name, kind in (("fifo", "a FIFO"), ("link", "a device")):
-        with pytest.raises(InputError, match=f"not a regular file\n  found: {kind}"):
-            read_input(tmp_path / name, 10)
+        refused(read_input, tmp_path / name, 10, match=f"not a regular file\n  found: {kind}")
     for path, error in ((tmp_path, IsADirectoryError), (tmp_path / "b", FileNotFoundError)):
-        with pytest.raises(error):
-            read_input(path, 10)
+        refused(read_input, path, 10, error=error)
     for path in (Path("/proc/self/environ"), Path("/proc/self/maps")):
         assert read_input(path, 1000) == b""
         assert untrusted_files.open_input(path).read() == b""
@@ -127,9 +123,8 @@ def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
     sparse = tmp_path / "sparse"
     sparse.touch()
     os.truncate(sparse, 2**40)  # more than any memory
-    with pytest.raises(InputError) as caught:
-        read_input(sparse, 1000, "scenario file")
-    assert str(caught.value) == (
+    caught = refused(read_input, sparse, 1000, "scenario file")
+    assert str(caught) == (
         f"{sparse}: too large for a scenario file\n  found: 1099511627776 bytes\n"
         "  expected: at most 1000 bytes (docs/reference/settings.md)"
     )

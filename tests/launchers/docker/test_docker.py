@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from docker_host import CPU, IMAGE, SITE, DockerHost
+from refusals import refused
 from witnesses import eventually, kill_at_once, program
 
 from perfgate.core.command import Command
@@ -212,8 +213,7 @@ def test_a_clean_up_that_is_interrupted_is_left_to_the_guard(run, host, monkeypa
     job = run.stubborn()
     monkeypatch.setattr(docker_launcher.DockerPlacement, "close", lambda _: None)
     monkeypatch.setattr(containers, "of_start", lambda _: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        run.undo.close()
+    refused(run.undo.close, error=KeyboardInterrupt)
     assert host.containers == []
     job.stop()
 
@@ -261,20 +261,17 @@ def test_what_docker_cannot_start_is_told_in_its_words(run, host, argv, scenario
 def test_a_daemon_that_does_not_answer_or_no_docker(run, host, monkeypatch):
     host.trouble("hangs")
     monkeypatch.setattr(containers.call, "__defaults__", (0.5,))
-    with pytest.raises(RunError, match="no answer from") as caught:
-        run.place()
-    assert "the Docker daemon does not answer" in caught.value.hint
+    caught = refused(run.place, match="no answer from", error=RunError)
+    assert "the Docker daemon does not answer" in caught.hint
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(MissingProgram, match="docker is not installed"):
-        run.place()
+    refused(run.place, match="docker is not installed", error=MissingProgram)
 
 
 def test_an_image_that_is_not_here_is_pulled_and_told_where_it_is_nowhere_or_late(run, host):
-    with pytest.raises(RunError, match="could not be pulled") as caught:
-        run.place(DockerLauncher(OTHER))
-    assert caught.value.failure == "config_error"
-    assert "manifest unknown" in caught.value.evidence[-1]
-    assert "docker.image in site.yaml" in caught.value.hint
+    caught = refused(run.place, DockerLauncher(OTHER), match="could not be pulled", error=RunError)
+    assert caught.failure == "config_error"
+    assert "manifest unknown" in caught.evidence[-1]
+    assert "docker.image in site.yaml" in caught.hint
     host.in_registry(OTHER.image, seconds=60)
     with pytest.raises(RunError, match=r"was not pulled in 0\.5 s"):
         run.place(DockerLauncher(replace(OTHER, pull_s=0.5)))
@@ -297,8 +294,7 @@ def test_an_unknown_image_and_ranks_are_refused():
     unknown = replace(CPU, source=replace(CPU.source, engine_version=None))
     with pytest.raises(InputError, match=r"docker\.image in site\.yaml"):
         DockerLauncher(replace(SITE, image=None)).locations(Locations(), unknown, None)
-    with pytest.raises(InputError, match="starts no ranks"):
-        inside(replace(CPU, launch=Launch("mpirun")))
+    refused(inside, replace(CPU, launch=Launch("mpirun")), match="starts no ranks")
 
 
 def inside(scenario=CPU) -> Locations:

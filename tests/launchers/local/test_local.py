@@ -14,11 +14,12 @@ from unittest.mock import Mock
 
 import psutil
 import pytest
+from refusals import refused
 from tables import each
 from witnesses import HIDERS, eventually, living, program, signed
 
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.untrusted_files import UntrustedFile
 from perfgate.launchers.local import job as local_job
 from perfgate.launchers.local import launcher as local
@@ -111,8 +112,7 @@ def test_what_cannot_be_executed_is_missing_and_leaves_none(start, tmp_path, nam
 
 
 def test_folders_that_cannot_be_used_are_told(start, tmp_path):
-    with pytest.raises(InputError, match="no such working folder"):
-        start("true", cwd=tmp_path / "nowhere")
+    refused(start, "true", cwd=tmp_path / "nowhere", match="no such working folder")
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match=r"cannot write .*file: Not a directory") as error:
         LocalLauncher().start(Command(("true",)), tmp_path / "file", "job")
@@ -135,8 +135,7 @@ def test_a_program_that_puts_links_in_place_of_its_logs_is_not_believed(start, t
     job.wait()
     (told,) = job.tail(5)
     assert told.endswith("job.err: not a regular file, so it is not opened")
-    with pytest.raises(UntrustedFile, match="a symbolic link to"):
-        job.keep_evidence("it hangs")
+    refused(job.keep_evidence, "it hangs", match="a symbolic link to", error=UntrustedFile)
     assert (tmp_path / "foreign").read_text() == "root:x:secret\n"
 
 
@@ -160,8 +159,7 @@ def test_raw_logs_and_files_with_secrets_are_for_their_owner_alone(start, umask)
 def test_a_full_disk_is_a_run_error(start, tmp_path, monkeypatch):
     full = OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr(local, "created_regular", Mock(side_effect=full))
-    with pytest.raises(RunError, match="disk_full"):
-        start("true")
+    refused(start, "true", match="disk_full", error=RunError)
     assert not any((tmp_path / "run").iterdir())
 
 
@@ -289,8 +287,7 @@ def test_a_program_that_writes_is_not_silent_though_slow_and_total_time_ends_it(
 def test_ctrl_c_during_stop_still_ends_everything(start_hider, roll, monkeypatch):
     job = start_hider("deaf")
     monkeypatch.setattr(job, "_pause", lambda _: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        job.stop(grace_s=600)
+    refused(job.stop, grace_s=600, error=KeyboardInterrupt)
     monkeypatch.undo()
     eventually(lambda: living(roll) == [] == marked(job.mark))
     assert job.stop().reason == "stopped"
@@ -399,9 +396,8 @@ def test_evidence_of_a_program_that_has_ended_is_added_to_what_there_is(server):
 
 def test_a_full_disk_is_reported_after_the_program_has_ended(server, monkeypatch):
     monkeypatch.setattr(local_job, "opened_regular", lambda *_: os.open("/dev/full", os.O_WRONLY))
-    with pytest.raises(RunError) as error:
-        server.give_up("silence", "it wrote nothing")
-    assert error.value.failure == "disk_full"
+    error = refused(server.give_up, "silence", "it wrote nothing", error=RunError)
+    assert error.failure == "disk_full"
     assert server.poll() is not None
 
 
