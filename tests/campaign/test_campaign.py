@@ -141,6 +141,7 @@ ELSEWHERE = RunError("unfit_machine", "node9 is not of the kind of node7")
 Values = Sequence[float | Exception]
 REQUIRED = {"control": "required"}
 OTHER = {"find": of_another_content}
+USED_UP = {"budget": Budget("1s", 0.0)}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,8 @@ OTHER = {"find": of_another_content}
         (SLOW, [], [], {"find": dead}, "REGRESSION", "NO_CONTROL", "nn", "its image is gone"),
         (SLOW, [], [], {"find": dead, **REQUIRED}, "INCONCLUSIVE", "NO_CONTROL", "nn", ""),
         (SLOW, [], [], {"control": "none"}, "REGRESSION", "NO_CONTROL", "nn", "control is none"),
-        (SLOW, [], [], {"budget_s": 1e-9}, "INCONCLUSIVE", "", "n", ""),
+        (SLOW, [], [], {"budget_s": 1e-9}, "INCONCLUSIVE", "", "n", "of gate.budget_s 1e-09"),
+        (SLOW, [], [], USED_UP, "INCONCLUSIVE", "", "n", "--budget 1s is nearly used up"),
         (SLOW, [], [], OTHER, "REGRESSION", "NO_CONTROL", "nn", "cannot be compared: content"),
         # The control dies at its start, under load, or is elsewhere: never an error of the build.
         (SLOW, [100.0], [OOM, 0.0], {}, "REGRESSION", "", "nncccn", "fresh start 3: oom"),
@@ -272,20 +274,6 @@ def test_a_build_of_an_ab_that_fails_is_named(make) -> None:
     failed = RunError("config_error", "no such option")
     campaign, played = make({"start": {"a": [failed]}}, b=SLOWER)
     assert (only(campaign).error.message, played.order) == ("build A: no such option", "a")
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"budget_s": 0.0}, "of gate.budget_s 0"),
-        ({"budget": Budget("1s", 0.0)}, "--budget 1s is nearly used up"),
-    ],
-)
-def test_the_time_of_the_scenario_or_the_session_ends_an_ab(make, options, why) -> None:
-    campaign, played = make({"*": {"a": [100], "b": [92]}}, b=SLOWER, **options)
-    found = only(campaign)
-    assert (found.verdict, played.order) == (Verdict.INCONCLUSIVE, "ab")
-    assert any(why in note for note in found.notes)
 
 
 def test_both_builds_of_an_ab_are_named(make) -> None:

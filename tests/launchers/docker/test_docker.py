@@ -15,6 +15,7 @@ import psutil
 import pytest
 from docker_host import CPU, IMAGE, SITE, DockerHost
 from refusals import refused
+from tables import each
 from witnesses import eventually, kill_at_once, program
 
 from perfgate.core.command import Command
@@ -92,7 +93,7 @@ def is_ready(job) -> bool:
     return "ready" in job.stdout.read_text()
 
 
-@pytest.mark.parametrize("result", [None, "out.txt"])
+@each("result", [None, "out.txt"])
 def test_a_program_ends_with_its_status_and_its_output_is_kept(run, result):
     code = "import sys; print(open('in.txt').read()); print('err', file=sys.stderr); sys.exit(3)"
     job = run.start(python(code, files={"in.txt": "data"}, stdout=result))
@@ -121,8 +122,8 @@ def test_it_gets_its_variables_which_no_command_line_and_no_file_shows(run, host
 KILLED = "import os; os.kill(os.getpid(), {})"
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "failure"),
+@each(
+    "code, status, failure",
     [
         *((f"raise SystemExit({status})", status, "server_died") for status in (125, 126, 127)),
         (KILLED.format(11), -11, "server_died"),
@@ -218,8 +219,8 @@ def test_a_clean_up_that_is_interrupted_is_left_to_the_guard(run, host, monkeypa
     job.stop()
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_gone"),
+@each(
+    "changes, is_gone",
     [
         ({"pid": 2**22 + 1}, True),
         ({"began": 1}, True),
@@ -241,6 +242,8 @@ def test_the_next_start_removes_those_of_a_gone_perfgate(run, host, monkeypatch,
     assert len(host.containers) == (0 if is_gone else 1)
     told = [f"removed {orphan.container}, whose perfgate process has ended"]
     assert run.told == (told if is_gone else [])
+    orphan.stop(0.0)
+    run.told.clear()
 
 
 @pytest.mark.parametrize(
