@@ -4,7 +4,7 @@ What a start gives is played; campaign, references, gate, records are the real o
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,8 @@ SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.m
 CONTROL = "baseline_control"
 
 
-Make = Callable[..., tuple[Campaign, Played]]
-
-
 @pytest.fixture
-def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A campaign against a stored baseline of 100 tokens/s, or of the builds A and `b`."""
 
     def made(
@@ -138,7 +135,6 @@ SLOW = [92.0, 92.1, 91.9]
 DIED = RunError("server_died", "it ended under load")
 OOM = RunError("oom", "CUDA out of memory")
 ELSEWHERE = RunError("unfit_machine", "node9 is not of the kind of node7")
-Values = Sequence[float | Exception]
 REQUIRED = {"control": "required"}
 OTHER = {"find": of_another_content}
 USED_UP = {"budget": Budget("1s", 0.0)}

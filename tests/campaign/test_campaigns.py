@@ -3,7 +3,6 @@
 What a start gives is played; campaigns, gate and records are the real ones.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -38,20 +37,15 @@ FAST, SLOW = (1200.0, 1210.0, 1190.0), (1000.0, 1010.0, 990.0)
 
 
 def the(claim: Claim = CLAIM, scenarios: Any = (ONE, TWO)) -> ClaimProbe:
-    (found,) = claim_probes([claim], scenarios)
-    return found
+    return claim_probes([claim], scenarios)[0]
 
 
 def probe(scenario: Scenario) -> Probe:
-    (found,) = load_probes(scenario)
-    return found
-
-
-Make = Callable[..., tuple[Campaigns, Played]]
+    return load_probes(scenario)[0]
 
 
 @pytest.fixture
-def make(run: RunFolder, suite_root: Any, monkeypatch: pytest.MonkeyPatch) -> Make:
+def make(run: RunFolder, suite_root: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def made(*selected, one=FAST, two=SLOW, client=CLIENT, lacks="") -> tuple[Campaigns, Played]:
         """The campaigns of two scenarios, one by `client`; the engines of `lacks` are not here."""
         scripts = {"one": one, "two": two}
@@ -81,9 +75,9 @@ def process(run: RunFolder, **session: Any) -> Campaigns:
 
 
 def store(scenario, *values: float, version="1.2.0", client=CLIENT, cpu="Grace") -> None:
-    of = probe(scenario)
-    facts = {"content": of.content_hash(), "client": client, "cpu": cpu}
-    store_baseline(EngineBuild("engine-two", version, f"abc{version}"), facts, {of: values})
+    facts = {"content": probe(scenario).content_hash(), "client": client, "cpu": cpu}
+    build = EngineBuild("engine-two", version, f"abc{version}")
+    store_baseline(build, facts, {probe(scenario): values})
 
 
 # Turns. -------------------------------------------------------------------------------------------

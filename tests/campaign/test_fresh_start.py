@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -151,11 +150,10 @@ def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path) -> None:
 # Datasets, made once per call and used again by every fresh start. --------------------------------
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
-Make = Callable[..., str]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
+def make(tmp_path: Path) -> Any:
     """Makes a step's file in a start's folder, or takes the kept one: what became of it."""
 
     def made(start: str, step: Step = STEP, store: Path = tmp_path / "store") -> str:

@@ -120,81 +120,91 @@ def tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return serve.parent
 
 
-class TestOfAnotherBuild:
-    def test_a_program_is_that_of_the_prefix_and_not_the_environments(self, tmp_path, tested):
-        build = Installation(str(tmp_path / "old"))
-        executable(tmp_path / "old" / "bin" / "trtllm-bench")
-        with pytest.raises(MissingProgram, match=r"no trtllm-serve in .*/old/bin; .*SERVE=PATH"):
-            Locations(build=build).find(TRTLLM_SERVE)
-        old = executable(tmp_path / "old" / "bin" / "trtllm-serve")
-        assert Locations(build=build).find(TRTLLM_SERVE) == (str(old),)
-        assert Locations().find(TRTLLM_SERVE) == (str(tested / "trtllm-serve"),)
+# Of another build
 
-    def test_one_that_is_named_goes_before_the_prefix_and_others_lie_beside_it(self, tmp_path):
-        serve, bench = (executable(tmp_path / f"bin/trtllm-{one}") for one in ("serve", "bench"))
-        wrapper = executable(tmp_path / "wrap" / "wrapper")
-        build = Installation(str(tmp_path), ((TRTLLM_SERVE.variable, f"{wrapper} 'a b' c"),))
-        assert build.find(TRTLLM_SERVE) == (str(wrapper), "a b", "c")
-        beside = Installation(named=((TRTLLM_SERVE.variable, str(serve)),))
-        assert beside.find(TRTLLM_BENCH) == (str(bench),)
-        with pytest.raises(InputError, match=TRTLLM_SERVE.variable):
-            Installation(named=((TRTLLM_SERVE.variable, "'open"),)).find(TRTLLM_SERVE)
 
-    def test_the_interpreter_is_that_of_its_programs(self, tmp_path: Path) -> None:
-        executable(tmp_path / "bin" / "trtllm-bench", f"#!{sys.executable}")
-        assert Installation(str(tmp_path)).find(programs.TENSORRT_LLM_PYTHON) == (sys.executable,)
-        python = executable(tmp_path / "bin" / "python")
-        executable(tmp_path / "bin" / "trtllm-bench")
-        assert Installation(str(tmp_path)).find(programs.BENCHMARK_SERVING)[0] == str(python)
+def test_a_program_is_that_of_the_prefix_and_not_the_environments(tmp_path, tested):
+    build = Installation(str(tmp_path / "old"))
+    executable(tmp_path / "old" / "bin" / "trtllm-bench")
+    with pytest.raises(MissingProgram, match=r"no trtllm-serve in .*/old/bin; .*SERVE=PATH"):
+        Locations(build=build).find(TRTLLM_SERVE)
+    old = executable(tmp_path / "old" / "bin" / "trtllm-serve")
+    assert Locations(build=build).find(TRTLLM_SERVE) == (str(old),)
+    assert Locations().find(TRTLLM_SERVE) == (str(tested / "trtllm-serve"),)
 
-    def test_clients_stay_those_of_the_environment(self, tmp_path: Path, monkeypatch) -> None:
-        own = executable(tmp_path / "own" / "aiperf")
-        executable(tmp_path / "old" / "bin" / "aiperf")
-        monkeypatch.setenv(programs.AIPERF.variable, str(own))
-        found = Locations(build=Installation(str(tmp_path / "old"))).find(programs.AIPERF)
-        assert found == (str(own),)
 
-    def test_programs_find_those_of_their_own_build_first(self, tmp_path, tested) -> None:
-        executable(tmp_path / "old" / "bin" / "trtllm-serve", rest="python-of-it")
-        executable(tmp_path / "old" / "bin" / "python-of-it", rest="echo old")
-        executable(tested / "python-of-it", rest="echo tested")
-        where = Locations(build=Installation(str(tmp_path / "old")))
-        answer = where.ask(where.find(TRTLLM_SERVE), 60, of_engine=True)
-        assert answer.stdout == "old\n"
+def test_one_that_is_named_goes_before_the_prefix_and_others_lie_beside_it(tmp_path):
+    serve, bench = (executable(tmp_path / f"bin/trtllm-{one}") for one in ("serve", "bench"))
+    wrapper = executable(tmp_path / "wrap" / "wrapper")
+    build = Installation(str(tmp_path), ((TRTLLM_SERVE.variable, f"{wrapper} 'a b' c"),))
+    assert build.find(TRTLLM_SERVE) == (str(wrapper), "a b", "c")
+    beside = Installation(named=((TRTLLM_SERVE.variable, str(serve)),))
+    assert beside.find(TRTLLM_BENCH) == (str(bench),)
+    with pytest.raises(InputError, match=TRTLLM_SERVE.variable):
+        Installation(named=((TRTLLM_SERVE.variable, "'open"),)).find(TRTLLM_SERVE)
 
-    def test_modules_of_the_build_under_test_are_not_imported(self, tmp_path, monkeypatch) -> None:
-        monkeypatch.setenv("PYTHONPATH", "/the/new/checkout")
-        monkeypatch.setenv("VIRTUAL_ENV", "/the/new")
-        monkeypatch.delenv("PYTHONHOME", raising=False)
-        found = Installation(str(tmp_path)).environment(os.environ)
-        assert (found["PYTHONPATH"], found["VIRTUAL_ENV"]) == ("", str(tmp_path))
-        assert "PYTHONHOME" not in found
-        assert Locations().engine_environment == {}
+
+def test_the_interpreter_is_that_of_its_programs(tmp_path: Path) -> None:
+    executable(tmp_path / "bin" / "trtllm-bench", f"#!{sys.executable}")
+    assert Installation(str(tmp_path)).find(programs.TENSORRT_LLM_PYTHON) == (sys.executable,)
+    python = executable(tmp_path / "bin" / "python")
+    executable(tmp_path / "bin" / "trtllm-bench")
+    assert Installation(str(tmp_path)).find(programs.BENCHMARK_SERVING)[0] == str(python)
+
+
+def test_clients_stay_those_of_the_environment(tmp_path: Path, monkeypatch) -> None:
+    own = executable(tmp_path / "own" / "aiperf")
+    executable(tmp_path / "old" / "bin" / "aiperf")
+    monkeypatch.setenv(programs.AIPERF.variable, str(own))
+    found = Locations(build=Installation(str(tmp_path / "old"))).find(programs.AIPERF)
+    assert found == (str(own),)
+
+
+def test_programs_find_those_of_their_own_build_first(tmp_path, tested) -> None:
+    executable(tmp_path / "old" / "bin" / "trtllm-serve", rest="python-of-it")
+    executable(tmp_path / "old" / "bin" / "python-of-it", rest="echo old")
+    executable(tested / "python-of-it", rest="echo tested")
+    where = Locations(build=Installation(str(tmp_path / "old")))
+    answer = where.ask(where.find(TRTLLM_SERVE), 60, of_engine=True)
+    assert answer.stdout == "old\n"
+
+
+def test_modules_of_the_build_under_test_are_not_imported(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/the/new/checkout")
+    monkeypatch.setenv("VIRTUAL_ENV", "/the/new")
+    monkeypatch.delenv("PYTHONHOME", raising=False)
+    found = Installation(str(tmp_path)).environment(os.environ)
+    assert (found["PYTHONPATH"], found["VIRTUAL_ENV"]) == ("", str(tmp_path))
+    assert "PYTHONHOME" not in found
+    assert Locations().engine_environment == {}
 
 
 INSIDE = Locations(inside=Mock())
 
 
-class TestInAContainer:
-    def test_programs_of_another_build(self, tested: Path) -> None:
-        named = Installation(named=((TRTLLM_SERVE.variable, "nice trtllm-serve"),))
-        for build, call in (
-            (Installation(), ("trtllm-serve",)),  # whatever the environment says
-            (Installation("/opt/old"), ("/opt/old/bin/trtllm-serve",)),
-            (named, ("nice", "trtllm-serve")),
-        ):
-            where = replace(INSIDE, build=build)
-            assert where.find(TRTLLM_SERVE) == call
-            assert where.engine_environment == {}  # that of the image
+# In a container
 
-    def test_engines_programs_are_called_by_their_names_or_as_the_person_says(self, monkeypatch):
-        assert INSIDE.find(TRTLLM_BENCH) == ("trtllm-bench",)
-        monkeypatch.setenv(TRTLLM_BENCH.variable, "/opt/x/trtllm-bench --log_level info")
-        assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
-        monkeypatch.setenv(TRTLLM_BENCH.variable, " ")
-        refused(INSIDE.find, TRTLLM_BENCH, match=TRTLLM_BENCH.variable)
-        monkeypatch.setenv(LM_EVAL.variable, sys.executable)
-        assert INSIDE.find(LM_EVAL) == (sys.executable,)
+
+def test_programs_of_another_build(tested: Path) -> None:
+    named = Installation(named=((TRTLLM_SERVE.variable, "nice trtllm-serve"),))
+    for build, call in (
+        (Installation(), ("trtllm-serve",)),  # whatever the environment says
+        (Installation("/opt/old"), ("/opt/old/bin/trtllm-serve",)),
+        (named, ("nice", "trtllm-serve")),
+    ):
+        where = replace(INSIDE, build=build)
+        assert where.find(TRTLLM_SERVE) == call
+        assert where.engine_environment == {}  # that of the image
+
+
+def test_engines_programs_are_called_by_their_names_or_as_the_person_says(monkeypatch):
+    assert INSIDE.find(TRTLLM_BENCH) == ("trtllm-bench",)
+    monkeypatch.setenv(TRTLLM_BENCH.variable, "/opt/x/trtllm-bench --log_level info")
+    assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
+    monkeypatch.setenv(TRTLLM_BENCH.variable, " ")
+    refused(INSIDE.find, TRTLLM_BENCH, match=TRTLLM_BENCH.variable)
+    monkeypatch.setenv(LM_EVAL.variable, sys.executable)
+    assert INSIDE.find(LM_EVAL) == (sys.executable,)
 
 
 def test_folders_and_hosts_are_those_of_the_environment(monkeypatch, tmp_path: Path) -> None:
