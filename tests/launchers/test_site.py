@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from tables import each, tables_of
 
 from perfgate.core.errors import SeveralInputErrors
@@ -42,16 +43,14 @@ def test_without_a_file_the_defaults_hold_else_the_named_one(suite_root, tmp_pat
     monkeypatch.setenv("PERFGATE_SITE", str(other))
     assert load_site() == Site(SlurmSite(qos="low"))
     monkeypatch.setenv("PERFGATE_SITE", str(tmp_path / "missing.yaml"))
-    with pytest.raises(SeveralInputErrors, match="PERFGATE_SITE: no such file"):
-        load_site()
+    refused(load_site, match="PERFGATE_SITE: no such file", error=SeveralInputErrors)
 
 
 @each("lines, words", tables_of("site_file")["wrong"])
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, lines: str, words: str) -> None:
     file = written(tmp_path, f"schema_version: 1\n{lines}\n")
-    with pytest.raises(SeveralInputErrors) as caught:
-        load_site(file)
-    (error,) = caught.value.errors
+    caught = refused(load_site, file, error=SeveralInputErrors)
+    (error,) = caught.errors
     assert f"{file}:" in str(error)
     assert words in str(error)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.core.errors import InputError, MissingProgram, RunError
@@ -115,13 +116,11 @@ def test_an_answer_and_a_program_that_is_not_there(play: Play) -> None:
     ],
 )
 def test_a_failure_is_told_in_its_own_words(play: Play, body, error, of_ssh, of_slurm) -> None:
-    with pytest.raises(error) as caught:
-        play(body).ask(THERE, ("true",), 0.6)
-    assert str(caught.value) == of_ssh
-    with pytest.raises(RunError) as failed:
-        slurm_calls.call(("scontrol",), 0.6)
-    assert failed.value.failure == "slurm_unreachable"
-    assert failed.value.message == f"scontrol failed: {of_slurm}"
+    caught = refused(play(body).ask, THERE, ("true",), 0.6, error=error)
+    assert str(caught) == of_ssh
+    failed = refused(slurm_calls.call, ("scontrol",), 0.6, error=RunError)
+    assert failed.failure == "slurm_unreachable"
+    assert failed.message == f"scontrol failed: {of_slurm}"
 
 
 def test_a_program_that_cannot_be_started_and_this_machine(play: Play) -> None:

@@ -4,6 +4,7 @@ import os
 
 import pytest
 from fake_pynvml import FakeGpu
+from refusals import refused
 
 from perfgate.core.errors import RunError
 from perfgate.machine import nvml
@@ -46,11 +47,10 @@ def test_it_waits_until_a_stranger_has_gone(install) -> None:
 def test_a_stranger_who_stays_is_an_error(install, monkeypatch, wait_s, patience_s) -> None:
     monkeypatch.setattr(pool_module, "FOREIGN_S", patience_s)
     install(*gpus([(US,)], [()]))
-    with pytest.raises(RunError) as caught:
-        leased(2, wait_s=wait_s)
-    assert caught.value.failure == "gpus_busy"
-    assert f"GPU 0 is used by pid {US} (" in caught.value.message
-    assert "in 60 s" not in caught.value.message
+    caught = refused(leased, 2, wait_s=wait_s, error=RunError)
+    assert caught.failure == "gpus_busy"
+    assert f"GPU 0 is used by pid {US} (" in caught.message
+    assert "in 60 s" not in caught.message
     # Nothing is held afterwards.
     install(*gpus([()], [()]))
     assert words(leased(2)) == "0,1"
@@ -59,8 +59,7 @@ def test_a_stranger_who_stays_is_an_error(install, monkeypatch, wait_s, patience
 def test_a_whole_node_has_strangers_on_none_of_its_gpus(install) -> None:
     install(*gpus([()], [()], [(NOBODY,)]))
     assert words(leased(1)) == "0"
-    with pytest.raises(RunError, match="GPU 2 is used by"):
-        leased(1, whole=True)
+    refused(leased, 1, whole=True, match="GPU 2 is used by", error=RunError)
 
 
 def test_what_cannot_be_read_is_a_note(install, monkeypatch) -> None:
