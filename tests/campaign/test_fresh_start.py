@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 class Place(LocalPlacement):
     """A place whose server's node may be lost while it measures."""
 
-    facts = {"nodes": ["n1"]}  # noqa: RUF012
+    facts: Mapping[str, Any] = {"nodes": ["n1"]}
     lost = False
 
     def require(self) -> None:

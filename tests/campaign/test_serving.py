@@ -52,8 +52,8 @@ def client(folder: Path, code: str) -> Job:
 
 @pytest.fixture(autouse=True)
 def _dying_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that dies by what made its client fail does so within a second here."""
-    monkeypatch.setattr("perfgate.campaign.serving._DYING_S", 1.0)
+    """A server that dies by what made its client fail does so at once here."""
+    monkeypatch.setattr("perfgate.campaign.serving._DYING_S", 0.1)
 
 
 @each("ask", [wait_until_ready, require_serving])

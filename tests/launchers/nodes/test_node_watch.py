@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tables import each
+from witnesses import eventually
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
@@ -26,12 +26,7 @@ from perfgate.scenarios.scenario import Hardware
 ARGV = (sys.executable, "-P", "-m", node_watch.__name__, "a", "0")
 PATIENCE_S = 60.0
 # Starts the watch, hands its output on, and is killed.
-PARENT = """\
-import subprocess, sys, time
-child = subprocess.Popen(sys.argv[2:], stdout=open(sys.argv[1], "w"))
-print(child.pid, flush=True)
-time.sleep(600)
-"""
+PARENT = ("/bin/sh", "-c", '"$@" >"$0" & echo $!; exec sleep 600')
 
 
 @contextmanager
@@ -59,11 +54,9 @@ def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
 
 def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "told"
-    argv = (sys.executable, "-c", PARENT, file, *ARGV)
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen((*PARENT, file, *ARGV), stdout=subprocess.PIPE, text=True) as parent:
         watch = psutil.Process(int(parent.stdout.readline()))
-        while not file.read_text():
-            time.sleep(0.01)
+        eventually(file.read_text)
         parent.kill()
     try:
         watch.wait(PATIENCE_S)

@@ -18,7 +18,7 @@ from fake_pynvml import FakeGpu
 from perfgate.machine.conditions import watch as module
 from perfgate.machine.conditions.conditions import disturbances
 from perfgate.machine.conditions.cpu import read_cpu
-from perfgate.machine.conditions.processes import Marked, tree_of
+from perfgate.machine.conditions.processes import Marked, Process, tree_of
 from perfgate.machine.conditions.watch import Watch, watched
 from perfgate.scenarios.scenario import DisturbanceLimits
 
@@ -150,8 +150,11 @@ def test_who_was_on_the_gpu_before_the_start_is_always_a_stranger(install, monke
     """In a container: the driver's pids are not those of this namespace."""
     # A server of tests/forked.py may run already: other tests have started it.
     earlier = {child.pid for child in psutil.Process().children(recursive=True)}
-    new = lambda *given: [one for one in tree_of(*given) if one.pid not in earlier]  # noqa: E731
-    monkeypatch.setattr(module, "tree_of", new)
+
+    def tree(*given) -> list[Process]:
+        return [one for one in tree_of(*given) if one.pid not in earlier]
+
+    monkeypatch.setattr(module, "tree_of", tree)
     gpu = FakeGpu(uuid="GPU-a", pids=[[645000]])
     install(gpu)
     with watched(1) as start:
