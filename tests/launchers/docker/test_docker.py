@@ -41,10 +41,8 @@ LISTENS = (
     "time.sleep(600)\n"
 )
 STUBBORN = (
-    "import signal, time\n"
-    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "print('ready', flush=True)\n"
-    "time.sleep(600)\n"
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('ready', flush=True); time.sleep(600)\n"
 )
 
 
