@@ -144,17 +144,15 @@ def test_not_a_number_and_a_field_twice_are_refused_in_an_own_file() -> None:
 
 
 def test_an_error_for_a_person_has_file_line_and_what_is_expected() -> None:
-    with pytest.raises(JsonError) as caught:
-        parse('{\n"a": 1,\n}')
-    error = caught.value.input_error("baseline", file=Path("a.json"), hint="restore it")
+    caught = refused(parse, '{\n"a": 1,\n}', error=JsonError)
+    error = caught.input_error("baseline", file=Path("a.json"), hint="restore it")
     assert str(error).startswith("a.json:2: baseline is not JSON\n  found: ") or error.line == 3
     assert error.hint == "restore it"
-    with pytest.raises(JsonError, match="is not a JSON object: \\[0, 0") as caught:
-        parse_object("[" + "0, " * 1000 + "0]")
-    assert len(str(caught.value)) < 200
-    with pytest.raises(JsonError) as caught:
-        parse(nested(100))
-    told = str(caught.value.input_error("line", file=Path("a.jsonl"), line=7))
+    long = f"[{'0, ' * 1000}0]"
+    caught = refused(parse_object, long, match="is not a JSON object: \\[0, 0", error=JsonError)
+    assert len(str(caught)) < 200
+    caught = refused(parse, nested(100), error=JsonError)
+    told = str(caught.input_error("line", file=Path("a.jsonl"), line=7))
     assert told.splitlines() == [
         "a.jsonl:7: line is nested too deep",
         "  found: more than 64 levels of brackets",
