@@ -46,7 +46,6 @@ def python(folder: Path, code: str, name: str = "server") -> Job:
 
 
 def client(folder: Path, code: str) -> Job:
-    (folder / "client").mkdir(exist_ok=True)
     return python(folder / "client", code, "client")
 
 
@@ -79,7 +78,6 @@ def test_an_answer_without_end_is_no_answer() -> None:
 @contextmanager
 def serving(folder: Path, **changes: object) -> Iterator[tuple[Job, Endpoint]]:
     """A small server of ours that listens."""
-    folder.mkdir(exist_ok=True)
     for _ in range(5):  # another process may take the port before the server does
         endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
         with LocalLauncher().start(small_server(endpoint.port, **changes), folder, "server") as job:

@@ -29,9 +29,8 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
-SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), FLOATS, st.text(st.characters()))
 JSON = st.recursive(
-    SCALARS,
+    st.none() | st.booleans() | st.integers() | FLOATS | st.text(st.characters()),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=10,
 )

@@ -43,13 +43,6 @@ class Family:
     mark: str
     rolls: dict[str, Path]
 
-    def are_all_there(self) -> bool:
-        return all(living(roll) == HIDERS[name] for name, roll in self.rolls.items())
-
-    def are_all_gone(self) -> bool:
-        """Whether nobody is left: the driver ends too, and all that has signed a roll."""
-        return not everybody(self.mark) and not any(map(living, self.rolls.values()))
-
     def wardens(self, which: str) -> list[psutil.Process]:
         """Of each program the outer warden, or the inner one."""
         found, count = wardens(self.mark), len(self.rolls)
@@ -70,10 +63,11 @@ def family(folder: Path, *names, then="wait", ready=True, gone=True) -> Iterator
         driver = stack.enter_context(running(call, mark, untraced(os.environ)))
         them = Family(driver, mark, rolls)
         if ready:
-            eventually(them.are_all_there)
+            eventually(lambda: all(living(roll) == HIDERS[name] for name, roll in rolls.items()))
         yield them
         if gone:
-            eventually(them.are_all_gone)
+            # The driver ends too, and all that has signed a roll.
+            eventually(lambda: not everybody(mark) and not any(map(living, rolls.values())))
 
 
 @pytest.mark.nightly
