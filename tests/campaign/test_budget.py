@@ -17,10 +17,8 @@ from perfgate.campaign.session import Session
 from perfgate.core.locations import Locations
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
-from perfgate.runs.record import Record
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import load_probes
-from perfgate.scenarios.scenario import Scenario
 
 
 @each(
@@ -83,13 +81,13 @@ UNLIKE = replace(LOADED, id="unlike", model=replace(LOADED.model, name="Huge-900
 UNKNOWN = Estimate(SCENARIO.limits.start_s, known=False)
 
 
-def group(scenario: Scenario, *, made: int, spent: float) -> Record:
+def group(scenario, *, made: int, spent: float):
     starts = {"planned": made, "made": made, "without_sharing": made, "again": 0}
     seconds = {"spent": spent, "starting": 0.0, "saved": 0.0}
     return record("group", scenario=scenario.id, starts=starts, seconds=seconds)
 
 
-def estimated(folder, *groups: Record, probes=BOTH, synthetic=False) -> Estimate:
+def estimated(folder, *groups, probes=BOTH, synthetic=False) -> Estimate:
     session = Session(RunFolder(folder), machine(), LocalLauncher(), synthetic=synthetic)
     tools = toolchain_for(LOADED, Locations(on_paper=True), BuildOverride("1.2.0", "abc123"))
     scenarios = {one.id: one for one in (LOADED, LIKE, UNLIKE)}

@@ -4,10 +4,7 @@ What a start gives is played; campaign, references, gate, records are the real o
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import building
 import pytest
@@ -33,8 +30,7 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judge_input import ProbeJudgement
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.runs.run_folder import RunFolder
-from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.scenarios.probe import load_probes
 
 RELEASED = EngineBuild("llama.cpp", "1.1.0", "released")
 SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.max_batch_size=8",))
@@ -42,7 +38,7 @@ CONTROL = "baseline_control"
 
 
 @pytest.fixture
-def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def make(run, suite_root, monkeypatch: pytest.MonkeyPatch):
     """A campaign against a stored baseline of 100 tokens/s, or of the builds A and `b`."""
 
     def made(
@@ -63,7 +59,7 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> A
         if anchor is not None:
             store(RELEASED, probes, anchor, is_anchor=True)
 
-        def other(*given: Any) -> Build:
+        def other(*given) -> Build:
             return Build(scenario, tools_of(given[-1].engine, scenario), launcher)
 
         monkeypatch.setattr(controls, "build_behind", find or other)
@@ -72,7 +68,7 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> A
     return made
 
 
-def store(build: EngineBuild, probes: Sequence[Probe], level: float, *, is_anchor=False) -> None:
+def store(build: EngineBuild, probes, level: float, *, is_anchor=False) -> None:
     """A baseline of ten starts in ten sessions."""
     values = {
         probe: [level * (1 + 0.002 * ((number + point) % 3 - 1)) for number in range(10)]
@@ -84,13 +80,13 @@ def store(build: EngineBuild, probes: Sequence[Probe], level: float, *, is_ancho
         pin_anchor(file, by="Ada", reason="the last one that customers have")
 
 
-def only(campaign: Campaign) -> Any:
+def only(campaign: Campaign):
     """The outcome of its one probe."""
     (probe,) = load_probes(campaign.scenario)
     return campaign.outcome(probe)
 
 
-def records(campaign: Campaign) -> list[dict[str, Any]]:
+def records(campaign: Campaign):
     return recorded(campaign.session.run, "measurement")
 
 
@@ -126,7 +122,7 @@ def never(*_: object) -> Build:
     pytest.fail("it is not even looked for")
 
 
-def of_another_content(*given: Any) -> Build:
+def of_another_content(*given) -> Build:
     tools = tools_of(given[-1].engine, building.SCENARIO, content="b")
     return Build(building.SCENARIO, tools, LocalLauncher())
 

@@ -5,7 +5,6 @@ What a start gives is played; campaigns, gate and records are the real ones.
 
 from dataclasses import replace
 from datetime import date
-from typing import Any
 from unittest.mock import Mock
 
 import building
@@ -25,10 +24,8 @@ from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios import scenario as model
 from perfgate.scenarios.probe import Probe, all_probes, load_probes
-from perfgate.scenarios.scenario import Claim, Scenario
 
 PLAIN = scenario_of((4,), band=0.02, noise="measured")
 ONE, TWO = (replace(PLAIN, id=name) for name in ("one", "two"))
@@ -36,23 +33,23 @@ CLIENT = "aiperf 0.13.0"
 FAST, SLOW = (1200.0, 1210.0, 1190.0), (1000.0, 1010.0, 990.0)
 
 
-def the(claim: Claim = CLAIM, scenarios: Any = (ONE, TWO)) -> ClaimProbe:
+def the(claim=CLAIM, scenarios=(ONE, TWO)) -> ClaimProbe:
     return claim_probes([claim], scenarios)[0]
 
 
-def probe(scenario: Scenario) -> Probe:
+def probe(scenario) -> Probe:
     return load_probes(scenario)[0]
 
 
 @pytest.fixture
-def make(run: RunFolder, suite_root: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def make(run, suite_root, monkeypatch: pytest.MonkeyPatch):
     def made(*selected, one=FAST, two=SLOW, client=CLIENT, lacks="") -> tuple[Campaigns, Played]:
         """The campaigns of two scenarios, one by `client`; the engines of `lacks` are not here."""
         scripts = {"one": one, "two": two}
         played = Played({name: {"claim": said, "new": said} for name, said in scripts.items()})
         played.take_part(monkeypatch)
 
-        def toolchain(_campaigns: Campaigns, scenario: Scenario) -> Toolchain:
+        def toolchain(_campaigns: Campaigns, scenario) -> Toolchain:
             if scenario.id in lacks:
                 raise MissingProgram(f"the engine of {scenario.id} is not installed")
             facts = {"content": probe(scenario).content_hash(), "cpu": "Grace"}
@@ -69,7 +66,7 @@ def make(run: RunFolder, suite_root: Any, monkeypatch: pytest.MonkeyPatch) -> An
     return made
 
 
-def process(run: RunFolder, **session: Any) -> Campaigns:
+def process(run, **session) -> Campaigns:
     made = Session(run, building.MACHINE, LocalLauncher(), cache=run.path, **session)
     return Campaigns(made)
 

@@ -27,7 +27,6 @@ from perfgate.core.errors import RunError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Engine, EngineBuild
-from perfgate.launchers.base import Placement
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
@@ -133,7 +132,7 @@ def failing(start: StartSetup, match: str) -> RunError:
 
 
 def test_a_place_that_will_not_do_gets_nothing_started(tmp_path) -> None:
-    def refuse(_setup: StartSetup, placement: Placement) -> None:
+    def refuse(_setup: StartSetup, placement) -> None:
         raise RunError("unfit_machine", f"{placement.host} is not fit")
 
     failing(setup(tmp_path, check=refuse), match="not fit")

@@ -4,12 +4,10 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from refusals import refused
@@ -41,11 +39,11 @@ class _Endless(BaseHTTPRequestHandler):
 SLEEPS = "import time; time.sleep(60)"
 
 
-def python(folder: Path, code: str, name: str = "server") -> Job:
+def python(folder, code: str, name: str = "server") -> Job:
     return LocalLauncher().start(Command((sys.executable, "-c", code)), folder, name)
 
 
-def client(folder: Path, code: str) -> Job:
+def client(folder, code: str) -> Job:
     return python(folder / "client", code, "client")
 
 
@@ -76,7 +74,7 @@ def test_an_answer_without_end_is_no_answer() -> None:
 
 
 @contextmanager
-def serving(folder: Path, **changes: object) -> Iterator[tuple[Job, Endpoint]]:
+def serving(folder, **changes: object):
     """A small server of ours that listens."""
     for _ in range(5):  # another process may take the port before the server does
         endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")

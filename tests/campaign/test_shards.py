@@ -12,7 +12,6 @@ from sizes import sized
 from tables import each
 
 from perfgate.campaign import shards
-from perfgate.campaign.selection import Selected
 from perfgate.campaign.shards import ShardNumber, divide, divided
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.scenarios.probe import load_probes
@@ -26,7 +25,7 @@ def claim(one: str, other: str) -> ClaimProbe:
     return ClaimProbe(told, (PROBES[one][0], PROBES[other][0]))
 
 
-def selection(names: list[str], pairs: list[tuple[str, str]]) -> dict[str, Selected]:
+def selection(names: list[str], pairs: list[tuple[str, str]]):
     probes = {f"test_serving[{probe.id}]": probe for name in names for probe in PROBES[name]}
     return {**probes, **{f"test_claim[{a}-over-{b}]": claim(a, b) for a, b in pairs}}
 

@@ -1,10 +1,8 @@
 """The place of a start is looked at and written down, its GPUs are leased, its load is watched."""
 
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import MagicMock, Mock
 
 import building
@@ -19,18 +17,16 @@ from perfgate.campaign.fresh_start import FreshStart, StartSetup
 from perfgate.campaign.schedule import Start, StartRole
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
-from perfgate.core.measurement import Json, Measurement
+from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
 from perfgate.machine.conditions.watch import NodesWatch, Watch
-from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, Hardware, Launch, LoadPoint
 
@@ -51,20 +47,20 @@ def conditions(others_share: float) -> Conditions:
 class Nodes(LocalPlacement):
     """Nodes whose doctor says what it is told to, and whose watch sees a neighbour."""
 
-    def __init__(self, *checks: Check, machine: Machine = H200) -> None:
+    def __init__(self, *checks: Check, machine=H200) -> None:
         super().__init__(lambda *_: pytest.fail("nothing is started"))
         self.watches: list[str] = []
-        self._told: dict[str, Any] = {
+        self._told = {
             "machine": asdict(machine),
             "checks": [asdict(check) for check in checks],
             "observed": {"driver": "570.1"},
         }
 
-    def doctor(self) -> Mapping[str, Json] | None:
+    def doctor(self):
         return self._told if self._told["checks"] else None
 
     @contextmanager
-    def watched(self, folder: Path) -> Iterator[NodesWatch]:
+    def watched(self, folder: Path):
         self.watches.append(folder.name)
         watch = NodesWatch()
         yield watch
@@ -72,7 +68,7 @@ class Nodes(LocalPlacement):
 
 
 @pytest.fixture
-def session(run: RunFolder) -> Session:
+def session(run) -> Session:
     return Session(run, building.MACHINE, LocalLauncher())
 
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
@@ -49,7 +48,7 @@ def appender(path: Path, who: str, lines: int) -> subprocess.Popen[bytes]:
 
 
 @pytest.fixture
-def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with Disk(tmp_path, monkeypatch) as disk:
         yield disk
 

@@ -1,5 +1,4 @@
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -133,7 +132,7 @@ def test_a_broken_or_endless_pyproject_is_refused(tmp_path, monkeypatch, setting
 # What was found is believed where nobody else could have written it; what was named, is.
 
 
-def refused(call: Callable[[], object] = repository) -> InputError:
+def refused(call=repository) -> InputError:
     with pytest.raises(InputError, match="could be another user's") as caught:
         call()
     assert "export PERFGATE_ROOT=" in str(caught.value.hint)

@@ -1,5 +1,4 @@
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ class Animal:
 
 
 @pytest.fixture
-def animals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry[Animal]:
+def animals(tmp_path, monkeypatch: pytest.MonkeyPatch) -> Registry[Animal]:
     """A registry whose package has one module that registers `lion`."""
     package = tmp_path / "zoo_for_tests"
     package.mkdir()
@@ -52,7 +51,7 @@ def test_an_unknown_name_lists_the_known_and_two_of_one_name_are_a_bug(animals) 
     assert caught.value.hint is None
 
 
-def test_a_module_that_cannot_be_imported_is_told_every_time(animals, tmp_path: Path) -> None:
+def test_a_module_that_cannot_be_imported_is_told_every_time(animals, tmp_path) -> None:
     (tmp_path / "zoo_for_tests" / "ant.py").write_text("import no_such_module_here\n")
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="no_such_module_here"):

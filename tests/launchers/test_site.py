@@ -1,10 +1,8 @@
 """The site file, whose faults are told with their lines, and its commands around each start."""
 
 import signal
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import building
 import psutil
@@ -98,12 +96,12 @@ class Notes:
     def argv(self, word: str, then: str = ":") -> tuple[str, ...]:
         return ("sh", "-c", f'printf "%s " "$1" >> "$0"; {then}', str(self.file), word)
 
-    def around(self, *before: tuple[str, ...], after: Sequence[tuple[str, ...]] = (), **more: Any):
+    def around(self, *before: tuple[str, ...], after=(), **more):
         """The commands around a start."""
         site = Site(before=before, after=tuple(after), file=FILE, **more)
         return commands_around(site, self.folder)
 
-    def refused(self, *before: tuple[str, ...], **more: Any) -> RunError:
+    def refused(self, *before: tuple[str, ...], **more) -> RunError:
         """Why the engine is not started."""
         with pytest.raises(RunError) as caught, self.around(*before, **more):
             pytest.fail("the engine is not started")
@@ -120,7 +118,7 @@ class Notes:
 
 
 @pytest.fixture
-def noted(tmp_path: Path) -> Iterator[Notes]:
+def noted(tmp_path: Path):
     """None of the commands is left."""
     noted = Notes(tmp_path)
     yield noted

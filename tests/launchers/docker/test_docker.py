@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -338,7 +337,7 @@ PROGRAMS = {"stubborn": "trap '' TERM; while :; do sleep 1; done", "obedient": "
 
 
 @contextmanager
-def perfgate(host, folder: Path, name="stubborn", then="wait") -> Iterator[subprocess.Popen]:
+def perfgate(host, folder: Path, name="stubborn", then="wait"):
     """A process that has a container of that program; dead after the block."""
     host.image(**PROGRAMS)
     argv = program("docker_driver", folder / "run", name, then)

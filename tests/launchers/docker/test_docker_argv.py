@@ -5,7 +5,6 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from building import SCENARIO
@@ -44,7 +43,7 @@ def test_the_whole_of_it() -> None:
     ]
 
 
-def visible(devices: str) -> dict[str, Any]:
+def visible(devices: str):
     """GPUs that the person has chosen."""
     return {"has_gpus": True, "environ": {"CUDA_VISIBLE_DEVICES": devices}}
 
@@ -71,7 +70,7 @@ FAST = replace(ROOT, mounts=("/fast:/models:ro",))
         ({"site": FAST, "folders": (MODELS,)}, "-v", ["/fast:/models:ro", "/runs/one:/runs/one"]),
     ],
 )
-def test_the_values_of_an_option(case: dict[str, Any], option: str, expected: list[str]) -> None:
+def test_the_values_of_an_option(case, option: str, expected: list[str]) -> None:
     assert values(words(**case), option) == expected
 
 

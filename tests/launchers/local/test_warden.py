@@ -5,7 +5,6 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +49,7 @@ class Family:
 
 
 @contextmanager
-def family(folder: Path, *names, then="wait", ready=True, gone=True) -> Iterator[Family]:
+def family(folder: Path, *names, then="wait", ready=True, gone=True):
     """A driver of the programs `names`, when all are there; all are gone after the block."""
     mark = uuid.uuid4().hex
     with ExitStack() as stack:

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.nodes.watch import WATCHES, watching
 from perfgate.machine.conditions.conditions import conditions_of, not_watched
-from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.scenarios.scenario import Hardware
 
 ARGV = (sys.executable, "-P", "-m", node_watch.__name__, "a", "0")
@@ -30,7 +28,7 @@ PARENT = ("/bin/sh", "-c", '"$@" >"$0" & echo $!; exec sleep 600')
 
 
 @contextmanager
-def running() -> Iterator["subprocess.Popen[str]"]:
+def running():
     """The program, when its first look is over."""
     with subprocess.Popen(ARGV, stdout=subprocess.PIPE, text=True) as program:
         try:
@@ -113,7 +111,7 @@ class Nodes:
         return [node for node, job in self.jobs.items() if job.poll() is None]
 
     @contextmanager
-    def watched(self, *names: str, hardware: Hardware = TWO) -> Iterator[NodesWatch]:
+    def watched(self, *names: str, hardware: Hardware = TWO):
         """Watch these nodes, else those with programs; nothing runs there afterwards."""
         names = names or tuple(self.programs)
         try:

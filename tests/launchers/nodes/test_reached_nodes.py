@@ -28,7 +28,6 @@ from perfgate.launchers.site import MpirunSite, SlurmSite
 from perfgate.launchers.slurm import calls as slurm_calls
 from perfgate.launchers.slurm.launcher import SlurmLauncher
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.scenario import Scenario
 
 OURS, OTHER = "10.0.0.1", "10.0.0.2"
 
@@ -162,7 +161,7 @@ SUITE = load_scenarios(Path(__file__).parents[3] / "scenarios")
 
 
 @each("scenario", SUITE, ids=lambda one: one.id)
-def test_it_is_read_there_as_it_is_here_but_for_its_markers(tmp_path, scenario: Scenario) -> None:
+def test_it_is_read_there_as_it_is_here_but_for_its_markers(tmp_path, scenario) -> None:
     """A marker is declared in another file, which does not go to the node."""
     file = tmp_path / "scenario.yaml"
     file.write_text(scenario_text(replace(scenario, markers=("of_our_own",))))

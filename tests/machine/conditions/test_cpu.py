@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections import namedtuple
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import Mock
@@ -168,7 +167,7 @@ FAMILY = ("/bin/sh", "-c", "env -i sleep 60 & echo $!; wait")
 
 
 @contextmanager
-def family(mark: str) -> Iterator[tuple[int, int]]:
+def family(mark: str):
     """Pids of a process with the mark and of its child without."""
     env = {**os.environ, VARIABLE: mark}
     with subprocess.Popen(FAMILY, env=env, stdout=subprocess.PIPE, text=True) as parent:

@@ -4,9 +4,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from unittest.mock import Mock
 
 import psutil
@@ -42,7 +40,7 @@ def nobody_watches_afterwards():
 
 
 @contextmanager
-def sleeper(program: str | Path = "/bin/sleep", **variables: str) -> Iterator[int]:
+def sleeper(program="/bin/sleep", **variables: str):
     """Pid of a child that does nothing while the block runs."""
     with subprocess.Popen((program, "60"), env={**os.environ, **variables}) as child:
         yield child.pid
@@ -192,7 +190,7 @@ def test_while_something_of_ours_runs_nobody_is_accused_for_being_first(install)
 
 
 @no_orphans
-def test_a_real_stranger_is_a_load_of_others_and_a_marked_one_is_none(tmp_path: Path) -> None:
+def test_a_real_stranger_is_a_load_of_others_and_a_marked_one_is_none(tmp_path) -> None:
     """Of the marked one: at most what all cores did, less what that one did."""
     with stranger(tmp_path, **MARK) as burner:
         with watched(0, interval_s=0.1) as watch:
@@ -205,7 +203,7 @@ def test_a_real_stranger_is_a_load_of_others_and_a_marked_one_is_none(tmp_path: 
     assert others_s(watch) < ended - began - used_s + 0.25
 
 
-def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path) -> None:
+def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path) -> None:
     srun = tmp_path / "srun"
     srun.symlink_to("/bin/sleep")
     with sleeper(srun, **MARK), watched(0) as here, watched(0, marked=marked()) as node:

@@ -5,12 +5,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from fake_pynvml import FakePynvml
 
 from perfgate.machine.leases import GpuPool
 
@@ -18,7 +16,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 
 @pytest.fixture
-def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def locks(monkeypatch: pytest.MonkeyPatch):
     """The folder of this test's locks; eight GPUs are made up.
 
     Outside of pytest's own folders, and of TMPDIR: both may be closed to other users.
@@ -64,7 +62,7 @@ class Process:
 
 
 @pytest.fixture
-def start(locks: Path) -> Iterator[Callable[..., Process]]:
+def start(locks: Path):
     """Starts a program; it is gone when the test ends."""
     with ExitStack() as stack:
 
@@ -78,7 +76,7 @@ def start(locks: Path) -> Iterator[Callable[..., Process]]:
 
 
 @pytest.fixture
-def install(install, locks: Path, monkeypatch) -> Callable[..., FakePynvml]:
+def install(install, locks: Path, monkeypatch):
     """Puts a driver with GPUs of its own in the place of pynvml; no GPU is made up."""
     monkeypatch.delenv("PERFGATE_FAKE_GPUS")
     return install

@@ -5,7 +5,6 @@ import subprocess
 import time
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from sizes import sized
@@ -25,7 +24,7 @@ class Held:
     gave: float = float("inf")
 
 
-def read(log: Path, deaths: dict[int, float]) -> list[Held]:
+def read(log, deaths: dict[int, float]) -> list[Held]:
     """The leases; one that was never given back was held at least until its owner was killed."""
     held: list[Held] = []
     open_: dict[int, Held] = {}

@@ -3,7 +3,6 @@
 import sys
 import threading
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pynvml
@@ -29,14 +28,14 @@ def memory(free_gib: int = 0, used_mib: int = 0) -> SimpleNamespace:
     return SimpleNamespace(total=141 * GIB, free=free_gib * GIB, used=used_mib * MIB)
 
 
-def answer(plain: Any) -> Any:
+def answer(plain):
     """NVML's answer as the table has it."""
     if isinstance(plain, dict):
         return memory(**plain)
     return WORDS.get(plain, plain) if isinstance(plain, str) else plain
 
 
-def answers(table: dict[str, Any]) -> dict[str, Any]:
+def answers(table):
     """NVML's function, or kind of errors → its answer."""
     return {name if "corrected" in name else GET + name: answer(one) for name, one in table.items()}
 

@@ -5,7 +5,6 @@ import socket
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -32,7 +31,7 @@ EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connect
 TABLE = tables_of("preflight_host")
 
 
-def there_is(name: str, value: Any) -> Any:
+def there_is(name: str, value):
     """What the machine has, as `WELL` has it, of a row of the table."""
     if value == "unknown" or name not in ("room", "shm", "held"):
         return None if value == "unknown" else value

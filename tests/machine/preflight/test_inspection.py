@@ -16,7 +16,6 @@ from perfgate.core.locations import Locations
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, inspection, look
 from perfgate.machine.preflight.check import Need, need_of
-from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios import scenario as module
 from perfgate.scenarios.scenario import Hardware, Launch
 
@@ -33,11 +32,11 @@ def plain_environment(suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.delenv(name, raising=False)
 
 
-def made(**changes) -> Toolchain:
+def made(**changes):
     return tools(Made(), **changes)
 
 
-def checks(have: Toolchain | None = None, where: PreflightTarget | None = None) -> dict[str, Check]:
+def checks(have=None, where: PreflightTarget | None = None) -> dict[str, Check]:
     have = have or made()
     report = look(have.scenario, have, MACHINE, where or PreflightTarget())
     return {check.name: check for check in report.checks}
