@@ -43,7 +43,7 @@ def make(run, suite_root, monkeypatch: pytest.MonkeyPatch):
 
     def made(
         script, *, points=(4,), find=None, anchor=None, budget=None, b=None, band=0.04, **gate
-    ) -> tuple[Campaign, Played]:
+    ):
         scenario = scenario_of(points, band=band, **gate)
         probes, launcher = load_probes(scenario), LocalLauncher()
         played = Played(script)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import pytest
@@ -50,7 +49,7 @@ def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
     assert seen.notes == ()
 
 
-def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
+def test_it_ends_when_what_started_it_is_gone(tmp_path) -> None:
     file = tmp_path / "told"
     with subprocess.Popen((*PARENT, file, *ARGV), stdout=subprocess.PIPE, text=True) as parent:
         watch = psutil.Process(int(parent.stdout.readline()))
@@ -92,12 +91,12 @@ def says(text: str) -> str:
 class Nodes:
     """Nodes on this machine; `programs` are started there instead of the watch, by node."""
 
-    def __init__(self, folder: Path, **programs: str) -> None:
+    def __init__(self, folder, **programs: str) -> None:
         self.folder, self.programs = folder, programs
         self.jobs: dict[str, LocalJob] = {}
         self.argv: dict[str, tuple[str, ...]] = {}
 
-    def start(self, command: Command, folder: Path, node: str) -> LocalJob:
+    def start(self, command: Command, folder, node: str) -> LocalJob:
         if self.programs.get(node) == DEAD:
             raise RunError("slurm_unreachable", "nobody answers")
         self.argv[node] = command.argv
@@ -121,7 +120,7 @@ class Nodes:
             assert self.running == []
 
 
-def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
+def test_every_node_is_watched_while_the_block_runs(tmp_path) -> None:
     two = Nodes(tmp_path, n1=says(TOLD))
     with two.watched("n1", "n2", hardware=Hardware("none", 0, 2)) as watch:
         assert two.running == ["n1", "n2"]
@@ -134,7 +133,7 @@ def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
     assert two.argv["n1"][1:] == ("-P", "-m", "perfgate.launchers.nodes.watch", "mark", "4")
 
 
-def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
+def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path) -> None:
     many = Nodes(
         tmp_path,
         dies="import sys; print('watches', flush=True); sys.exit('no memory left')",
@@ -178,7 +177,7 @@ def test_no_watch_is_waited_for_without_limit(tmp_path, monkeypatch, limit, prog
 
 
 @pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt])
-def test_a_block_that_fails_ends_its_watch(tmp_path: Path, raised: type[BaseException]) -> None:
+def test_a_block_that_fails_ends_its_watch(tmp_path, raised: type[BaseException]) -> None:
     one = Nodes(tmp_path, n1=says(TOLD))
 
     def fail() -> None:
