@@ -37,7 +37,7 @@ CONSTANT = {"/_ping": "OK", "/version": {**VERSION, "Os": "linux", "Arch": "amd6
 
 
 def pairs(words):
-    return dict(word.split("=", 1) for word in words)
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def is_in_trouble(kind):
