@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import building
 import pytest
@@ -18,7 +18,6 @@ from perfgate.campaign.fresh_start import StartSetup
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, GatePolicy, Scenario, Source
 
@@ -38,8 +37,9 @@ def scenario_of(points: tuple[int, ...], *, band: float, **gate: Any) -> Scenari
     return replace(building.SCENARIO, workload=workload, accuracy=(), gate=policy)
 
 
-def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:
-    made = SimpleNamespace(
+def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Any:
+    """The toolchain of a build that is not here."""
+    return SimpleNamespace(
         scenario=scenario,
         build=build,
         is_offline=lambda probe: False,
@@ -49,15 +49,9 @@ def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:
         engine=SimpleNamespace(programs=()),
         locations=Locations(),
     )
-    return cast(Toolchain, made)
 
 
-def store_baseline(
-    engine: EngineBuild,
-    facts: Mapping[str, str],
-    values: Mapping[Probe, Sequence[float]],
-    **changes: Any,
-) -> Path:
+def store_baseline(engine: EngineBuild, facts, values, **changes: Any) -> Path:
     """An accepted baseline of those speeds; each start is of a session of its own."""
 
     def run(day: int, value: float) -> BaselineRun:

@@ -1,9 +1,7 @@
 """Budget: spans of time as people write them, how long scenarios last, what no longer fits."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import building
 import pytest
@@ -13,23 +11,14 @@ from refusals import refused
 from tables import each
 
 from perfgate.baselines import Baseline, BaselineRun, Entry, Retired, own_store, suite_store
-from perfgate.campaign.budget import (
-    Budget,
-    Estimate,
-    estimate,
-    scenario_seconds,
-    seconds_of,
-    span,
-    stored_seconds,
-)
+from perfgate.campaign import budget
+from perfgate.campaign.budget import Budget, Estimate
 from perfgate.campaign.session import Session
 from perfgate.core.locations import Locations
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
-from perfgate.runs.record import GroupRecord
 from perfgate.runs.run_folder import RunFolder
-from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.probe import load_probes
 
 
 @each(
@@ -38,14 +27,14 @@ from perfgate.scenarios.scenario import Scenario
     + [("1h1m1s", 3661)],
 )
 def test_a_span_of_time_is_read(text, seconds) -> None:
-    assert seconds_of(text) == seconds
+    assert budget.seconds_of(text) == seconds
 
 
 @each(
     "text", ["", "h", "0", "0h", "-1h", "4 h", "4d", "30m2h", "1h1h", "1h30", "four hours", "nan"]
 )
 def test_what_is_no_span_of_time_is_refused(text) -> None:
-    refused(seconds_of, text, match=r"--budget: not a duration[^§]*4h, 90m")
+    refused(budget.seconds_of, text, match=r"--budget: not a duration[^§]*4h, 90m")
 
 
 @each(
@@ -54,7 +43,7 @@ def test_what_is_no_span_of_time_is_refused(text) -> None:
     + [(3599, "1 h"), (3600, "1 h"), (4200, "1 h 10 min")],
 )
 def test_a_span_of_time_is_told(seconds, told) -> None:
-    assert span(seconds) == told
+    assert budget.span(seconds) == told
 
 
 LIMITS = "how long it takes is not known, limits say at most 1 h for the engine to start"
@@ -70,16 +59,15 @@ LIMITS = "how long it takes is not known, limits say at most 1 h for the engine 
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_times(left, group, start, told) -> None:
-    budget = Budget("4h", time.monotonic() + left + 0.5)
-    assert budget.refuses(group) == (told and f"not run: {told} of --budget 4h are left")
-    assert (budget.no_more(start) is None) == (told is None)
+    session = Budget("4h", time.monotonic() + left + 0.5)
+    assert session.refuses(group) == (told and f"not run: {told} of --budget 4h are left")
+    assert (session.no_more(start) is None) == (told is None)
 
 
 def test_no_further_start_is_made_beyond_it() -> None:
     nearly = "no more starts: --budget 4h is nearly used up"
-    assert Budget("4h", time.monotonic() + 600.5).no_more(1200) == (
-        f"{nearly} (10 min are left, and one takes about 20 min)"
-    )
+    told = f"{nearly} (10 min are left, and one takes about 20 min)"
+    assert Budget("4h", time.monotonic() + 600.5).no_more(1200) == told
     assert Budget("4h", 0.0).no_more(None) == f"{nearly} (0 s are left)"
     assert 3599 < Budget.from_now("1h").left_s() <= 3600
 
@@ -88,28 +76,22 @@ def test_no_further_start_is_made_beyond_it() -> None:
 
 LOADED = replace(SCENARIO, accuracy=())
 LIKE = replace(LOADED, id="like")
+BOTH = load_probes(LOADED)
 UNLIKE = replace(LOADED, id="unlike", model=replace(LOADED.model, name="Huge-900B"))
 UNKNOWN = Estimate(SCENARIO.limits.start_s, known=False)
 
 
-def group(scenario: Scenario, *, made: int, spent: float) -> GroupRecord:
+def group(scenario, *, made: int, spent: float):
     starts = {"planned": made, "made": made, "without_sharing": made, "again": 0}
     seconds = {"spent": spent, "starting": 0.0, "saved": 0.0}
-    found = record("group", scenario=scenario.id, starts=starts, seconds=seconds)
-    assert isinstance(found, GroupRecord)
-    return found
+    return record("group", scenario=scenario.id, starts=starts, seconds=seconds)
 
 
-def estimated(
-    folder: Path,
-    *groups: GroupRecord,
-    probes: Sequence[Probe] = load_probes(LOADED),
-    synthetic: bool = False,
-) -> Estimate:
+def estimated(folder, *groups, probes=BOTH, synthetic=False) -> Estimate:
     session = Session(RunFolder(folder), machine(), LocalLauncher(), synthetic=synthetic)
     tools = toolchain_for(LOADED, Locations(on_paper=True), BuildOverride("1.2.0", "abc123"))
     scenarios = {one.id: one for one in (LOADED, LIKE, UNLIKE)}
-    return estimate(tools, probes, session, groups, scenarios)
+    return budget.estimate(tools, probes, session, groups, scenarios)
 
 
 def timed(seconds: float) -> Entry:
@@ -122,7 +104,7 @@ def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path) -> None:
     suite_store().save(baseline(entries={"c1": timed(30.0)}))
     assert estimated(tmp_path) == UNKNOWN, "half of the probes are not enough"
     suite_store().save(baseline(entries={"c1": timed(30.0), "c4": timed(50.0)}))
-    both, one = estimated(tmp_path), estimated(tmp_path, probes=load_probes(LOADED)[:1])
+    both, one = estimated(tmp_path), estimated(tmp_path, probes=BOTH[:1])
     assert both.known
     assert both.seconds >= 80
     assert 30 <= one.seconds < both.seconds
@@ -144,10 +126,9 @@ BY_ITSELF = replace(GPU, gate=replace(GPU.gate, reference="self", reference_star
 
 
 def measured(commit: str, accepted: str, seconds: dict[str, float | None]) -> Baseline:
+    runs = building.entry(100.0, 101.0).runs
     entries = {
-        label: Entry(
-            {}, tuple(replace(run, seconds=one) for run in building.entry(100.0, 101.0).runs)
-        )
+        label: Entry({}, tuple(replace(run, seconds=one) for run in runs))
         for label, one in seconds.items()
     }
     return building.of_commit(commit, accepted_at=accepted, entries=entries)
@@ -170,7 +151,7 @@ GONE = replace(OLD, retired=Retired("Ada", "2026-11-10T12:00:00+00:00", "wrong d
     ],
 )
 def test_how_long_a_scenario_lasts(scenario, stored, known, usual, longest) -> None:
-    found = scenario_seconds(scenario, stored)
+    found = budget.scenario_seconds(scenario, stored)
     assert (found.known, found.usual, found.longest) == (known, usual, longest)
 
 
@@ -178,4 +159,4 @@ def test_how_long_a_scenario_lasts(scenario, stored, known, usual, longest) -> N
 def test_what_a_machine_keeps_of_itself_does_not_count(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path))
     own_store().save(replace(OLD, accepted_by="self"))
-    assert stored_seconds([SCENARIO])[SCENARIO.id].known is False
+    assert budget.stored_seconds([SCENARIO])[SCENARIO.id].known is False

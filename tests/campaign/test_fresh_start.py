@@ -5,11 +5,12 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import building
 import psutil
@@ -24,14 +25,13 @@ from perfgate.clients.base import client
 from perfgate.core.command import Command, Step
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Installation, Locations
-from perfgate.core.measurement import Json, Measurement
-from perfgate.engines.base import Endpoint, Engine, EngineBuild
-from perfgate.launchers.base import Placement, PlacementRequest
+from perfgate.core.measurement import Measurement
+from perfgate.engines.base import Engine, EngineBuild
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import Limits, LoadPoint, Scenario
+from perfgate.scenarios.scenario import Limits, LoadPoint
 
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 
@@ -39,7 +39,7 @@ POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 class Place(LocalPlacement):
     """A place whose server's node may be lost while it measures."""
 
-    facts: Mapping[str, Json] = {"nodes": ["n1"]}
+    facts: Mapping[str, Any] = {"nodes": ["n1"]}
     lost = False
 
     def require(self) -> None:
@@ -62,20 +62,12 @@ DIED = RunError("server_died", "server ended by itself")
         (True, DIED, "node_failed: n1 failed; server ended"),
     ],
 )
-def test_what_a_lost_place_gave_is_no_measurement_and_no_failure_of_the_engine(
-    tmp_path, lost, error, failure
-) -> None:
-    class Measuring(FreshStart):
-        """A start that measures, or fails, without any program."""
-
-        def _measure(self, probe: Probe, folder: Path) -> Measurement:
-            if error:
-                raise error
-            return Measurement({"output_throughput": 800.0}, {"osl": 32})
-
+def test_a_lost_place_gives_no_measurement(tmp_path, monkeypatch, lost, error, failure) -> None:
+    given = Measurement({"output_throughput": 800.0}, {"osl": 32})
+    monkeypatch.setattr(FreshStart, "_measure", Mock(side_effect=error, return_value=given))
     place = Place(lambda *_: pytest.fail("nothing is started"))
     place.lost = lost
-    start = Measuring(setup(tmp_path, tools=None), place)
+    start = FreshStart(setup(tmp_path, tools=None), place)
     if failure:
         refused(start.measure, Probe(building.SCENARIO, POINT), match=failure, error=RunError)
     else:
@@ -87,70 +79,45 @@ class Serving(Engine):
     """An engine whose server is a few lines of Python."""
 
     name = "serving"
-
-    def check(self, *_: object) -> None: ...
-
-    def build(self, *_: object) -> EngineBuild:
-        return EngineBuild("serving", "1.0", "1.0")
-
-    def served_model(self, *_: object) -> str:
-        return "m"
-
-    def serve(self, _scenario: Scenario, _build: object, endpoint: Endpoint, _: object) -> Command:
-        return small_server(endpoint.port)
-
-    def tokenizer(self, *_: object) -> str:
-        return "m"
-
-    def model_facts(self, *_: object) -> Mapping[str, Json]:
-        return {"sha256": "0" * 64}
-
-
-class Offering(LocalLauncher):
-    """This machine, where the first free ports are those it is told."""
-
-    def __init__(self, *ports: int) -> None:
-        super().__init__()
-        self.ports = list(ports)
-
-    @contextmanager
-    def placed(self, wanted: PlacementRequest) -> Iterator[Placement]:
-        launcher = self
-
-        class There(LocalPlacement):
-            def free_port(self) -> int:
-                return launcher.ports.pop(0) if launcher.ports else super().free_port()
-
-        yield There(self.start)
+    check = Mock()
+    build = Mock(return_value=EngineBuild("serving", "1.0", "1.0"))
+    served_model = tokenizer = Mock(return_value="m")
+    serve = Mock(side_effect=lambda scenario, build, endpoint, where: small_server(endpoint.port))
+    model_facts = Mock(return_value={"sha256": "0" * 64})
 
 
 SERVED = replace(building.SCENARIO, limits=Limits(30.0, 30.0, 60.0))
 TOOLS = Toolchain(SERVED, Serving(), {"aiperf": client["aiperf"]()})
 
 
-def setup(folder: Path, *ports: int, tools: Any = TOOLS, **changes: Any) -> StartSetup:
-    """A start of the small server, on the first of these ports that is free."""
-    build = Build(SERVED, tools, Offering(*ports))
+def setup(folder: Path, *, tools: Any = TOOLS, **changes: Any) -> StartSetup:
+    """A start of the small server."""
+    build = Build(SERVED, tools, LocalLauncher())
     return StartSetup(build, folder / "start", folder, **changes)
 
 
-def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path) -> None:
-    said: list[str] = []
+def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path, monkeypatch) -> None:
+    said, offered, free = [], [], LocalPlacement.free_port
+
+    def offer(place: LocalPlacement) -> int:
+        return offered.pop() if offered else free(place)
+
+    monkeypatch.setattr(LocalPlacement, "free_port", offer)
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        start = setup(tmp_path, taken, tell=said.append)
+        offered.append(taken)
+        start = setup(tmp_path, tell=said.append)
         with fresh_start(start, load_probes(SERVED)) as found:
-            assert found.target is not None
             assert found.target.endpoint.port != taken
         assert said == [f"port {taken} was taken before the server had it: another one"]
-        start = setup(tmp_path / "second", taken, taken)
+        offered += [taken, taken]
+        start = setup(tmp_path / "second")
         assert failing(start, match=f"port {taken}").failure == "port_in_use"
 
 
 def test_a_server_finds_the_programs_of_its_own_build_first(tmp_path) -> None:
     other = replace(TOOLS, locations=Locations(build=Installation(str(tmp_path / "old"))))
     with fresh_start(setup(tmp_path, tools=other), load_probes(SERVED)) as found:
-        assert found.server is not None
         environment = psutil.Process(found.server.pid).environ()
     assert environment["PATH"].startswith(f"{tmp_path}/old/bin:")
     assert environment["PERFGATE_SCENARIO"] == SERVED.id
@@ -165,7 +132,7 @@ def failing(start: StartSetup, match: str) -> RunError:
 
 
 def test_a_place_that_will_not_do_gets_nothing_started(tmp_path) -> None:
-    def refuse(_setup: StartSetup, placement: Placement) -> None:
+    def refuse(_setup: StartSetup, placement) -> None:
         raise RunError("unfit_machine", f"{placement.host} is not fit")
 
     failing(setup(tmp_path, check=refuse), match="not fit")
@@ -183,11 +150,10 @@ def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path) -> None:
 # Datasets, made once per call and used again by every fresh start. --------------------------------
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
-Make = Callable[..., str]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
+def make(tmp_path: Path) -> Any:
     """Makes a step's file in a start's folder, or takes the kept one: what became of it."""
 
     def made(start: str, step: Step = STEP, store: Path = tmp_path / "store") -> str:

@@ -4,12 +4,10 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from refusals import refused
@@ -34,34 +32,25 @@ class _Endless(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         with suppress(OSError):
-            while self.path == _AnyEngine.models_path:
+            while self.path == Engine.models_path:
                 self.wfile.write(b"[" * 65536)
-
-
-class _AnyEngine:
-    """The two paths that readiness asks an engine for."""
-
-    health_path = Engine.health_path
-    models_path = Engine.models_path
-    health_within_s = Engine.health_within_s
 
 
 SLEEPS = "import time; time.sleep(60)"
 
 
-def python(folder: Path, code: str, name: str = "server") -> Job:
+def python(folder, code: str, name: str = "server") -> Job:
     return LocalLauncher().start(Command((sys.executable, "-c", code)), folder, name)
 
 
-def client(folder: Path, code: str) -> Job:
-    (folder / "client").mkdir(exist_ok=True)
+def client(folder, code: str) -> Job:
     return python(folder / "client", code, "client")
 
 
 @pytest.fixture(autouse=True)
 def _dying_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that dies by what made its client fail does so within a second here."""
-    monkeypatch.setattr("perfgate.campaign.serving._DYING_S", 1.0)
+    """A server that dies by what made its client fail does so at once here."""
+    monkeypatch.setattr("perfgate.campaign.serving._DYING_S", 0.1)
 
 
 @each("ask", [wait_until_ready, require_serving])
@@ -69,7 +58,7 @@ def test_another_servers_health_is_not_taken_for_ours(tmp_path, ask) -> None:
     """Though it is healthy, and names the model that is waited for."""
     with serving(tmp_path / "other") as (_, endpoint), python(tmp_path, SLEEPS) as job:
         assert not job.listens(endpoint.port)
-        told = refused(ask, job, _AnyEngine(), endpoint, 20, error=RunError)
+        told = refused(ask, job, Engine, endpoint, 20, error=RunError)
     assert told.failure == "port_in_use"
     assert f"127.0.0.1:{endpoint.port}" in str(told)
 
@@ -78,16 +67,15 @@ def test_another_servers_health_is_not_taken_for_ours(tmp_path, ask) -> None:
 def test_an_answer_without_end_is_no_answer() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Endless)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    told = not_ready(_AnyEngine(), Endpoint("127.0.0.1", server.server_address[1], "m"), 20)
+    told = not_ready(Engine, Endpoint("127.0.0.1", server.server_address[1], "m"), 20)
     server.shutdown()
     server.server_close()
     assert "no valid answer yet: is too large" in told
 
 
 @contextmanager
-def serving(folder: Path, **changes: object) -> Iterator[tuple[Job, Endpoint]]:
+def serving(folder, **changes: object):
     """A small server of ours that listens."""
-    folder.mkdir(exist_ok=True)
     for _ in range(5):  # another process may take the port before the server does
         endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
         with LocalLauncher().start(small_server(endpoint.port, **changes), folder, "server") as job:
@@ -110,14 +98,12 @@ def serving(folder: Path, **changes: object) -> Iterator[tuple[Job, Endpoint]]:
         ({"hangs_s": 60}, "no completion of one token"),
     ],
 )
-def test_a_server_that_is_not_well_after_a_measurement_hangs_with_evidence(
-    tmp_path, changes, told
-) -> None:
+def test_a_server_that_is_not_well_hangs_with_evidence(tmp_path, changes, told) -> None:
     with serving(tmp_path, **changes) as (job, endpoint):
         if not changes:
-            require_serving(job, _AnyEngine(), endpoint, 20)
+            require_serving(job, Engine, endpoint, 20)
             return
-        error = refused(require_serving, job, _AnyEngine(), endpoint, 0.5, error=RunError)
+        error = refused(require_serving, job, Engine, endpoint, 0.5, error=RunError)
     assert error.failure == "hang"
     assert told in error.message
     assert "unhealthy" in (tmp_path / "server.evidence.txt").read_text()
@@ -138,15 +124,13 @@ SHARED = (
         (lambda job, *_: run_to_end(job, None, LIMITS), "ended with status 1"),
     ],
 )
-def test_what_ended_is_told_with_its_first_cause_and_the_step_that_this_calls_for(
-    tmp_path, ask, told
-) -> None:
+def test_what_ended_is_told_with_its_first_cause_and_its_step(tmp_path, ask, told) -> None:
     """Somebody else has the GPU: no setting of the engine is at fault."""
     code = f"print({SHARED!r}); print('shutting down', flush=True); raise SystemExit(1)"
     with python(tmp_path, code) as job:
         job.wait()
         endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
-        error = refused(ask, job, _AnyEngine(), endpoint, match=told, error=RunError)
+        error = refused(ask, job, Engine, endpoint, match=told, error=RunError)
     assert error.failure == "oom"
     assert "CUDA out of memory" in error.evidence[0]
     assert error.hint.startswith("GPU 3 is shared: process 7 had 39.00 GiB")

@@ -1,10 +1,8 @@
 """The place of a start is looked at and written down, its GPUs are leased, its load is watched."""
 
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
 from unittest.mock import MagicMock, Mock
 
 import building
@@ -18,27 +16,17 @@ from perfgate.campaign.builds.build import Build
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
 from perfgate.campaign.schedule import Start, StartRole
 from perfgate.campaign.session import Session
-from perfgate.campaign.start_guard import (
-    PlaceCheck,
-    guarded,
-    leased,
-    look_at,
-    measure_guarded,
-    watch_start,
-)
 from perfgate.core.errors import RunError
-from perfgate.core.measurement import Json, Measurement
+from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
 from perfgate.machine.conditions.watch import NodesWatch, Watch
-from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, Hardware, Launch, LoadPoint
 
@@ -59,20 +47,20 @@ def conditions(others_share: float) -> Conditions:
 class Nodes(LocalPlacement):
     """Nodes whose doctor says what it is told to, and whose watch sees a neighbour."""
 
-    def __init__(self, *checks: Check, machine: Machine = H200) -> None:
+    def __init__(self, *checks: Check, machine=H200) -> None:
         super().__init__(lambda *_: pytest.fail("nothing is started"))
         self.watches: list[str] = []
-        self._told: dict[str, Any] = {
+        self._told = {
             "machine": asdict(machine),
             "checks": [asdict(check) for check in checks],
             "observed": {"driver": "570.1"},
         }
 
-    def doctor(self) -> Mapping[str, Json] | None:
+    def doctor(self):
         return self._told if self._told["checks"] else None
 
     @contextmanager
-    def watched(self, folder: Path) -> Iterator[NodesWatch]:
+    def watched(self, folder: Path):
         self.watches.append(folder.name)
         watch = NodesWatch()
         yield watch
@@ -80,7 +68,7 @@ class Nodes(LocalPlacement):
 
 
 @pytest.fixture
-def session(run: RunFolder) -> Session:
+def session(run) -> Session:
     return Session(run, building.MACHINE, LocalLauncher())
 
 
@@ -109,17 +97,15 @@ ALONE = RunError("pmi_mismatch", "each of 4 ranks takes itself for the only one"
         (RANKED, [WELL, FULL], None, "unfit_machine", ["28,000 free", "0.1 GiB free"]),
     ],
 )
-def test_what_nodes_say_is_written_down_before_an_unfit_place_is_refused(
-    session, monkeypatch, tools, checks, ranks, failure, found
-) -> None:
+def test_what_nodes_say_is_written_down(session, monkeypatch, tools, checks, ranks, failure, found):
     check_ranks = Mock(side_effect=[ranks] if ranks else pytest.fail)
     monkeypatch.setattr(start_guard, "check_ranks", check_ranks)
     given = (setup(tools), Nodes(*checks), session)
     if failure:
-        error = refused(look_at, *given, error=RunError)
+        error = refused(start_guard.look_at, *given, error=RunError)
         assert (error.failure, "--run-dir" in error.hint) == (failure, FULL in checks)
     else:
-        assert look_at(*given) == H200
+        assert start_guard.look_at(*given) == H200
     if ranks is not None:
         assert check_ranks.call_args.args[-2:] == (TENSORRT_LLM_PYTHON, FOLDER / "ranks")
     (record,) = recorded(session.run, "preflight")
@@ -132,17 +118,15 @@ def test_what_nodes_say_is_written_down_before_an_unfit_place_is_refused(
 def test_this_machine_is_looked_at_where_no_node_says_anything(session, monkeypatch) -> None:
     look = Mock(return_value=PreflightReport((WELL,)))
     monkeypatch.setattr(start_guard, "look", look)
-    assert look_at(setup(TOOLS), Nodes(), session) is building.MACHINE
+    assert start_guard.look_at(setup(TOOLS), Nodes(), session) is building.MACHINE
     *_, machine, where = look.call_args.args
     assert machine is building.MACHINE
     assert (where.run_folder, where.leased, where.runtime) == (session.run.path, None, "none")
 
 
-def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_kind(
-    session,
-) -> None:
+def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_kind(session):
     references = Mock()
-    check = PlaceCheck(references, session)
+    check = start_guard.PlaceCheck(references, session)
     roles: tuple[StartRole, ...] = ("new", "reference", "baseline_control", "new", "claim")
     for role in (*roles, "baseline_control"):
         host = "node8" if role == "baseline_control" else "node7"
@@ -158,12 +142,10 @@ def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_k
 
 
 @each("site, whole", [(Site(), False), (Site(after=(("true",),)), True)])
-def test_commands_of_the_site_may_change_all_gpus_so_that_a_start_has_them(
-    session, site, whole
-) -> None:
+def test_with_commands_of_the_site_a_start_has_all_gpus(session, site, whole) -> None:
     pool = MagicMock(synthetic=False, gpus=["gpu-0", "gpu-1"])
     on_a_gpu = replace(building.SCENARIO, hardware=Hardware("B200", 1, 1))
-    with leased(on_a_gpu, replace(session, pool=pool, site=site), print):
+    with start_guard.leased(on_a_gpu, replace(session, pool=pool, site=site), print):
         assert pool.lease.call_args.args == (1,)
         assert pool.lease.call_args.kwargs["whole"] is whole
 
@@ -175,32 +157,22 @@ def test_what_is_over_the_scenarios_limits_disturbs_it() -> None:
     told = "other processes used 50 % of 2 cores (limit 20 %)"
     limits = replace(building.SCENARIO.gate.disturbance, others_cpu=0.6)
     lenient = replace(building.SCENARIO, gate=replace(building.SCENARIO.gate, disturbance=limits))
-    for share, scenario, disturbed in (
-        (0.01, building.SCENARIO, ()),
-        (0.5, building.SCENARIO, (told,)),
-        (0.5, lenient, ()),
-    ):
+    given = building.SCENARIO
+    for share, scenario, found in ((0.01, given, ()), (0.5, given, (told,)), (0.5, lenient, ())):
         watch = Watch()
         watch.conclude(conditions(share))
-        found = guarded(MEASURED, watch, scenario)
-        assert (found.disturbed, found.metrics) == (disturbed, MEASURED.metrics)
-        assert set(found.facts) == {"osl", "environment"}
+        measured = start_guard.guarded(MEASURED, watch, scenario)
+        assert (measured.disturbed, measured.metrics) == (found, MEASURED.metrics)
+        assert set(measured.facts) == {"osl", "environment"}
     of_nodes = {"n1": conditions(0.01), "n2": conditions(0.5), "n3": not_watched("it was killed")}
-    found = guarded(MEASURED, NodesWatch(of_nodes), building.SCENARIO)
-    assert found.disturbed == (f"n2: {told}",)
+    measured = start_guard.guarded(MEASURED, NodesWatch(of_nodes), building.SCENARIO)
+    assert measured.disturbed == (f"n2: {told}",)
     plain = {name: one.plain() for name, one in of_nodes.items()}
-    assert found.facts["environment"] == {"nodes": plain}
+    assert measured.facts["environment"] == {"nodes": plain}
 
 
 LOAD = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 TASK = AccuracyTask("lm_eval", "sums", 0)
-
-
-class Measuring(FreshStart):
-    """A start that measures without any program."""
-
-    def measure(self, probe: Probe) -> Measurement:
-        return MEASURED
 
 
 class Elsewhere(LocalLauncher):
@@ -217,19 +189,19 @@ class Elsewhere(LocalLauncher):
         (LocalLauncher(), TASK, Watch(), ""),
     ],
 )
-def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
-    launcher, what, since, watched
-) -> None:
+def test_load_is_watched_where_it_runs(monkeypatch, launcher, what, since, watched) -> None:
+    monkeypatch.setattr(FreshStart, "measure", lambda *_: MEASURED)
     nodes, probe = Nodes(), Probe(building.SCENARIO, what)
-    found = measure_guarded(Measuring(setup(TOOLS, "new", launcher, since), nodes), probe)
+    start = FreshStart(setup(TOOLS, "new", launcher, since), nodes)
+    found = start_guard.measure_guarded(start, probe)
     assert nodes.watches == ([probe.label] if watched == "there" else [])
     assert any("n1: other processes used" in one for one in found.disturbed) == bool(nodes.watches)
-    environment = cast(dict[str, Json], found.facts.get("environment", {}))
+    environment = found.facts.get("environment", {})
     assert ("cpu" in environment, "nodes" in environment) == (watched == "here", watched == "there")
 
 
-@pytest.mark.parametrize(
-    ("launch", "launcher", "synthetic", "is_watched"),
+@each(
+    "launch, launcher, synthetic, is_watched",
     [
         (None, LocalLauncher(), False, True),
         (None, LocalLauncher(), True, False),
@@ -238,9 +210,8 @@ def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
         (None, Elsewhere(), False, True),  # by an empty watch
     ],
 )
-def test_a_start_is_watched_on_this_machine_alone(
-    session, launch, launcher, synthetic, is_watched
-) -> None:
+def test_a_start_is_watched_on_this_machine_alone(session, launch, launcher, synthetic, is_watched):
     session = replace(session, launcher=launcher, synthetic=synthetic)
-    with watch_start(replace(building.SCENARIO, launch=launch), session, Lease()) as watch:
+    scenario = replace(building.SCENARIO, launch=launch)
+    with start_guard.watch_start(scenario, session, Lease()) as watch:
         assert (watch is not None) == is_watched

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.command import Command
 from perfgate.core.environment_variables import ASKED
@@ -37,9 +37,7 @@ def test_without_a_folder_it_runs_where_it_is_called_and_a_failing_step_ends_it(
 
 @settings(max_examples=15)
 @given(words=st.lists(TEXT, max_size=4), value=TEXT, content=TEXT)
-def test_the_script_does_exactly_what_the_command_does(
-    words: list[str], value: str, content: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_script_does_exactly_what_the_command_does(words, value, content, tmp_path_factory):
     folder = tmp_path_factory.mktemp("script")
     show = "for word; do printf '%s\\0' \"$word\"; done; printf '%s\\0' \"$TRTLLM_X\""
     argv, files = ("/bin/sh", "-c", show, "sh", *words), {"a file": content}
@@ -52,20 +50,10 @@ def test_the_script_does_exactly_what_the_command_does(
     assert (folder / "a file").read_bytes() == content.encode()
 
 
-@each(
-    ("name", "value", "line"),
-    [
-        ("TRTLLM_DG_ENABLED", "1", "export TRTLLM_DG_ENABLED=1"),
-        ("NCCL_DEBUG", "$(x)", "export NCCL_DEBUG='$(x)'"),
-        ("PERFGATE_PROBE", "c1", "export PERFGATE_PROBE=c1"),
-        ("ANY_NAME", "", "export ANY_NAME=''"),
-        ("MY_SWITCH", "1", f'export MY_SWITCH="${{MY_SWITCH:?{ASKED}}}"'),
-        ("VLLM_API_KEY", "k3y", f'export VLLM_API_KEY="${{VLLM_API_KEY:?{ASKED}}}"'),
-        ("LLAMA_X", "api_key=k3y", f'export LLAMA_X="${{LLAMA_X:?{ASKED}}}"'),
-    ],
-)
+@each("name, value, line", tables_of("redaction")["shell"])
 def test_what_is_not_known_to_be_harmless_is_asked_for(name: str, value: str, line: str) -> None:
-    assert f"\n{line}\n" in Command(("serve",), env={name: value}).as_shell()
+    script = Command(("serve",), env={name: value}).as_shell()
+    assert line.replace("ASKED", ASKED) in script.splitlines()
 
 
 @each("name", ["", "A B", "A=1", "A\n", "1A", "A;x", "BASH_FUNC_x%%", "É"])

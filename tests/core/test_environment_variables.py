@@ -5,13 +5,8 @@ from pathlib import Path
 
 from tables import each
 
-from perfgate.core import programs
-from perfgate.core.environment_variables import (
-    known_variables,
-    recorded,
-    unknown_variables,
-    variables_set,
-)
+from perfgate.core import environment_variables, programs
+from perfgate.core.environment_variables import known_variables, unknown_variables
 from perfgate.core.programs import PROGRAM_PREFIX, Program
 from perfgate.engines.llama_cpp import MODELS
 
@@ -71,7 +66,7 @@ def test_all_known_names_and_those_of_others_are_no_fault() -> None:
 def test_those_that_are_set_without_their_secrets() -> None:
     given = {"PERFGATE_API_KEY": "abc", "PERFGATE_SITE": "here.yaml", "HOME": "/root"}
     shown = {"PERFGATE_API_KEY": "***", "PERFGATE_SITE": "here.yaml"}
-    assert variables_set(given) == shown
+    assert environment_variables.variables_set(given) == shown
 
 
 def test_only_listed_variables_are_recorded_with_their_secrets_masked() -> None:
@@ -82,7 +77,7 @@ def test_only_listed_variables_are_recorded_with_their_secrets_masked() -> None:
         "PERFGATE_STANDIN_TOKEN": "abc",
     }
     left_out = dict.fromkeys(LEFT_OUT.split(), "a")
-    assert recorded({**kept, **given, **left_out}) == {
+    assert environment_variables.recorded({**kept, **given, **left_out}) == {
         **kept,
         "HF_ENDPOINT": "https://***@hub/x",
         "PERFGATE_PROGRAM_AIPERF": "env API_KEY=*** aiperf",
@@ -90,11 +85,7 @@ def test_only_listed_variables_are_recorded_with_their_secrets_masked() -> None:
     }
 
 
-KEPT = """
-    CUDA_VISIBLE_DEVICES SLURM_JOB_ID GITHUB_RUN_ID CI_PIPELINE_ID NCCL_DEBUG PERFGATE_MODELS
-    VLLM_ATTENTION_BACKEND
-"""
-LEFT_OUT = """
-    GITHUB_PAT GITHUB_TOKEN CI_JOB_JWT CI_REGISTRY_PASSWORD CI_REPOSITORY_URL HF_TOKEN SLURM_JWT
-    NVIDIA_API_KEY VLLM_API_KEY HOME
-"""
+OF_CI = "GITHUB_PAT GITHUB_TOKEN CI_JOB_JWT CI_REGISTRY_PASSWORD CI_REPOSITORY_URL"
+LEFT_OUT = f"{OF_CI} HF_TOKEN SLURM_JWT NVIDIA_API_KEY VLLM_API_KEY HOME"
+OF_JOBS = "CUDA_VISIBLE_DEVICES SLURM_JOB_ID GITHUB_RUN_ID CI_PIPELINE_ID"
+KEPT = f"{OF_JOBS} NCCL_DEBUG PERFGATE_MODELS VLLM_ATTENTION_BACKEND"

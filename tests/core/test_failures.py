@@ -1,15 +1,17 @@
 """Failure classes: the first cause in a log wins, and healthy lines stay healthy; what a lack of
-memory calls for: who else is on the GPU, or what did not fit.
+memory calls for; errors, which name the place, what was found and the next step.
 """
 
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each, tables_of
 
 import perfgate
+from perfgate.core.errors import InputError, MissingProgram, RunError, SeveralInputErrors
 from perfgate.core.failures import FAILURES, SIGNATURES, class_of_status, classify_logs, diagnose
 
 DATA = Path(__file__).parents[1] / "data"
@@ -132,9 +134,7 @@ def test_healthy_lines_anywhere_change_no_class(log: tuple[str, ...], data: st.D
 
 @settings(max_examples=30)
 @given(st.sampled_from(shown("causes")), st.lists(lesser), st.lists(lesser))
-def test_a_symptom_never_wins_over_a_cause(
-    cause: tuple[str, str], before: list[str], after: list[str]
-) -> None:
+def test_a_symptom_never_wins_over_a_cause(cause, before: list[str], after: list[str]) -> None:
     name, line = cause
     assert shown_by(*before, line, *after) == (name, (line.strip(),))
 
@@ -154,17 +154,12 @@ def test_every_class_that_is_raised_exists() -> None:
     assert raised <= set(FAILURES)
 
 
-def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last() -> None:
-    for file in ("nccl.one_gpu.log", "nccl.one_gpu_torch.log"):
-        found = diagnosed(read(file))
-        assert "both on CUDA device" in " ".join(found.evidence)
-        assert "a GPU of its own" in found.next_step
-
-
-def test_the_advice_reaches_those_who_read_a_log_as_a_file() -> None:
-    failure, evidence, hint = classify_logs([LOGS["oom.two_ranks.log"]])
-    assert (failure, len(evidence)) == ("oom", 4)
-    assert "KV cache fraction" not in hint
+@each("file", ["nccl.one_gpu.log", "nccl.one_gpu_torch.log"])
+def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last(file: str) -> None:
+    found = diagnosed(read(file))
+    assert "both on CUDA device" in " ".join(found.evidence)
+    assert "a GPU of its own" in found.next_step
+    assert classify_logs([LOGS[file]]) == (found.failure, found.evidence, found.next_step)
     assert classify_logs([LOGS["healthy.shutdown.log"]], "no_metrics")[2] is None
 
 
@@ -217,18 +212,7 @@ def test_what_did_not_fit_is_told_with_the_lack_of_memory() -> None:
     )
 
 
-@each(
-    ("file", "begins", "says", "blames_a_setting"),
-    [
-        ("foreign_process", "GPU 3 is shared: process 4242 had 70.00 GiB", "nvidia-smi", False),
-        ("two_ranks", "ranks 2 and 6 are on one GPU (GPU 0): give each rank a GPU", "", False),
-        ("rank_binding", "ranks 0 and 1 are on one GPU (GPU 0): give each rank a GPU", "", False),
-        ("vllm_startup", "something else had the GPU's memory before the engine", "", False),
-        ("executor", "KV cache did not fit: lower the KV cache fraction; in general", "", True),
-        ("activation", "lower the KV cache fraction", "", True),
-        ("model", "Model did not fit: lower max_num_tokens", "", False),
-    ],
-)
+@each("file, begins, says, blames_a_setting", LINES["logs"])
 def test_the_advice_for_a_whole_log(file: str, begins: str, says: str, blames_a_setting) -> None:
     said = step(*read(f"oom.{file}.log"))
     assert said.startswith(begins)
@@ -255,20 +239,11 @@ def test_of_processes_that_are_all_named_by_number_one_is_the_program_itself() -
     assert step(torch(both)).startswith("GPU 3 is shared: process 8 had 39.00 GiB of it")
 
 
-@each(
-    ("one", "other", "together"),
-    [
-        ("[1,2]<stderr>:", "[1,6]<stderr>:", True),
-        ("[rank2]: ", "[rank6]: ", True),
-        ("2: ", "6: ", True),
-        ("[rank2]: ", "[rank2]: ", False),
-        ("", "", False),
-    ],
-)
-def test_ranks_are_known_by_what_the_launcher_puts_before_their_lines(one, other, together) -> None:
-    said = step(torch(OTHER, prefix=one), torch(OTHER, prefix=other))
-    assert said.startswith("ranks 2 and 6 are on one GPU") == together
-    assert said.startswith("GPU 3 is shared") != together
+@each("prefix", ["[1,{}]<stderr>:", "[rank{}]: ", "{}: ", "[rank2]: ", ""])
+def test_ranks_are_known_by_what_the_launcher_puts_before_their_lines(prefix: str) -> None:
+    said = step(*(torch(OTHER, prefix=prefix.format(rank)) for rank in (2, 6)))
+    assert said.startswith("ranks 2 and 6 are on one GPU") == ("{}" in prefix)
+    assert said.startswith("GPU 3 is shared") != ("{}" in prefix)
 
 
 def test_the_same_number_of_a_gpu_on_two_nodes_is_another_gpu() -> None:
@@ -293,3 +268,66 @@ def test_the_advice_fits_the_component(component: str, advice: str, is_general_t
     assert advice in said.partition("; in general")[0]
     assert said.endswith(GENERAL) == is_general_too
     assert (FRACTION in said) == is_general_too
+
+
+# Errors
+
+WHOLE = InputError(
+    "wrong", file=Path("a"), line=7, field="b[0].c", found="'8'", expected="0 or more", hint="mend"
+)
+
+
+@each(
+    ("error", "text"),
+    [
+        (WHOLE, "a:7: b[0].c: wrong\n  found: '8'\n  expected: 0 or more\n  fix: mend"),
+        (InputError("wrong", file=Path("a")), "a: wrong"),
+        (InputError("wrong", field="--by"), "--by: wrong"),
+        (InputError("wrong", found=0), "wrong\n  found: 0"),
+        (InputError("wrong", found=""), "wrong\n  found: "),
+    ],
+)
+def test_an_input_error_names_place_found_expected_and_fix_where_they_apply(error, text) -> None:
+    assert str(error) == text
+
+
+def test_several_errors_are_told_at_once() -> None:
+    error = SeveralInputErrors([InputError("one", found=1), InputError("two")])
+    assert str(error) == "one\n  found: 1\ntwo"
+    assert [one.problem for one in error.errors] == ["one", "two"]
+
+
+def test_a_run_error_shows_evidence_and_the_next_step_of_its_class() -> None:
+    error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
+    assert str(error) == (
+        f"oom: the server ended\n  | CUDA out of memory\n  next step: {FAILURES['oom'].next_step}"
+    )
+    assert str(RunError("oom", "it ended", hint="use 8 GPUs")).endswith("next step: use 8 GPUs")
+    with pytest.raises(KeyError):  # a class that does not exist is a bug
+        RunError("no_such_class", "it ended")
+
+
+def test_what_was_found_is_redacted_and_the_sentence_is_not() -> None:
+    field, expected = "environment.HF_TOKEN", "password: text\x1b"
+    error = InputError("HF_TOKEN: must be text", field=field, found="opaque", expected=expected)
+    told = "environment.HF_TOKEN: HF_TOKEN: must be text\n  found: ***\n  expected: password: text"
+    assert str(error) == f"{told}\\x1b"
+    assert "https://***@hub" in str(InputError("no answer", found="https://a:b@hub"))
+
+
+def test_message_and_evidence_of_a_run_error_are_redacted() -> None:
+    error = RunError("hang", "no answer of https://a:b@hub", evidence=("password=c\x07", "d"))
+    assert error.message == "no answer of https://***@hub"
+    assert error.evidence == ("password=***", "d")
+    assert "password=***" in str(error)
+    assert "abc" not in str(MissingProgram("not found on PATH (/bin:TOKEN=abc)"))
+
+
+def test_an_error_that_keeps_more_can_be_raised_again_for_another_place() -> None:
+    class Kept(InputError):
+        def __init__(self) -> None:
+            self.status = 2
+            super().__init__("no such build", found="this", hint="name another")
+
+    again = InputError(**{**Kept().arguments, "field": "--ab"})
+    assert str(again) == "--ab: no such build\n  found: this\n  fix: name another"

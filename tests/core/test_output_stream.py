@@ -3,8 +3,6 @@
 import io
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,14 +10,14 @@ from perfgate.core.output_stream import OutputStream, standard_streams
 
 
 @pytest.fixture
-def number() -> Iterator[int]:
+def number():
     """A descriptor for a stream, closed in the end."""
     made = os.open(os.devnull, os.O_WRONLY)
     yield made
     os.close(made)
 
 
-def stream_to(target: Path | str | int, number: int) -> OutputStream:
+def stream_to(target, number: int) -> OutputStream:
     """A stream to a file, or to what is open as that, by that descriptor."""
     opened = target if isinstance(target, int) else os.open(target, os.O_WRONLY)
     os.dup2(opened, number)
@@ -27,7 +25,7 @@ def stream_to(target: Path | str | int, number: int) -> OutputStream:
     return OutputStream(open(number, "w", encoding="ascii", closefd=False), number)
 
 
-def test_it_writes_through(tmp_path: Path, number: int) -> None:
+def test_it_writes_through(tmp_path, number: int) -> None:
     (tmp_path / "file").touch()
     stream = stream_to(tmp_path / "file", number)
     print("8×B200", file=stream)

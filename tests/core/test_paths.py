@@ -1,5 +1,4 @@
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,64 +38,64 @@ def wheel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return installed
 
 
-class TestRepository:
-    def test_the_variable_comes_first(self, tmp_path: Path, monkeypatch) -> None:
-        root, here = tmp_path / "root", gate(tmp_path / "here")
-        root.mkdir()
-        monkeypatch.chdir(here)
-        monkeypatch.setenv("PERFGATE_ROOT", str(root))
-        assert repository() == root
-        monkeypatch.setenv("PERFGATE_ROOT", "")
-        assert repository() == here
-        monkeypatch.setenv("PERFGATE_ROOT", str(tmp_path / "gone"))
-        with pytest.raises(InputError, match="PERFGATE_ROOT: no such folder"):
-            repository()
-
-    def test_the_nearest_above_the_working_directory_else_the_checkout(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        assert repository() == CHECKOUT
-        outer = gate(tmp_path)
-        inner = gate(outer / "a" / "inner")
-        deep = inner / "b" / "c"
-        deep.mkdir(parents=True)
-        (deep / "pyproject.toml").write_text("[tool.other]\n")
-        monkeypatch.chdir(deep)
-        assert repository() == inner
-        monkeypatch.chdir(outer / "a")
-        assert repository() == outer
-
-    def test_else_the_working_directory(self, tmp_path: Path, monkeypatch) -> None:
-        monkeypatch.chdir(tmp_path)
-        installed = wheel(tmp_path, monkeypatch)
-        assert paths.packaged() == installed / "packaged"
-        assert repository() == tmp_path
-        assert scenario_folders() == (installed / "packaged" / "scenarios",)
+def test_the_variable_comes_first(tmp_path: Path, monkeypatch) -> None:
+    root, here = tmp_path / "root", gate(tmp_path / "here")
+    root.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PERFGATE_ROOT", str(root))
+    assert repository() == root
+    monkeypatch.setenv("PERFGATE_ROOT", "")
+    assert repository() == here
+    monkeypatch.setenv("PERFGATE_ROOT", str(tmp_path / "gone"))
+    with pytest.raises(InputError, match="PERFGATE_ROOT: no such folder"):
+        repository()
 
 
-class TestScenarioFolders:
-    def test_by_name_or_by_the_environment(self, tmp_path: Path, monkeypatch) -> None:
-        monkeypatch.chdir(gate(tmp_path))
-        monkeypatch.setenv("PERFGATE_SCENARIOS", os.pathsep.join(("packaged", "/b")))
-        assert scenario_folders() == (CHECKOUT / "scenarios", Path("/b"))
-        assert scenario_folders(["one", "packaged"]) == (tmp_path / "one", CHECKOUT / "scenarios")
+def test_the_nearest_above_the_working_directory_else_the_checkout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert repository() == CHECKOUT
+    outer = gate(tmp_path)
+    inner = gate(outer / "a" / "inner")
+    deep = inner / "b" / "c"
+    deep.mkdir(parents=True)
+    (deep / "pyproject.toml").write_text("[tool.other]\n")
+    deep.chmod(0o777)  # another project may be anybody's
+    monkeypatch.chdir(deep)
+    assert repository() == inner
+    monkeypatch.chdir(outer / "a")
+    assert repository() == outer
 
-    def test_by_the_settings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (gate(tmp_path) / "below").mkdir()
-        monkeypatch.chdir(tmp_path / "below")
-        assert scenario_folders() == (CHECKOUT / "scenarios", tmp_path / "own")
-        gate(tmp_path, "perfgate_scenarios = 'a \"b c\"'")
-        assert scenario_folders() == (tmp_path / "a", tmp_path / "b c")
 
-    def test_an_empty_folder_counts_for_nothing_and_without_a_word(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(gate(tmp_path))
-        (tmp_path / "own").mkdir()
-        assert scenario_folders() == (CHECKOUT / "scenarios",)
-        gate(tmp_path, 'perfgate_scenarios = ["own"]')
-        assert scenario_folders() == (tmp_path / "own",)
-        gate(tmp_path, 'perfgate_baselines = "b"')
-        assert scenario_folders() == (CHECKOUT / "scenarios",)
-        (tmp_path / "scenarios").mkdir()
-        assert scenario_folders() == (tmp_path / "scenarios",)
+def test_else_the_working_directory(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    installed = wheel(tmp_path, monkeypatch)
+    assert paths.packaged() == installed / "packaged"
+    assert repository() == tmp_path
+    assert scenario_folders() == (installed / "packaged" / "scenarios",)
+
+
+def test_scenarios_by_name_by_the_environment_and_by_the_settings(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(gate(tmp_path))
+    assert scenario_folders(["one", "packaged"]) == (tmp_path / "one", CHECKOUT / "scenarios")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert scenario_folders() == (CHECKOUT / "scenarios", tmp_path / "own")
+    gate(tmp_path, "perfgate_scenarios = 'a \"b c\"'")
+    assert scenario_folders() == (tmp_path / "a", tmp_path / "b c")
+    monkeypatch.setenv("PERFGATE_SCENARIOS", os.pathsep.join(("packaged", "/b")))
+    assert scenario_folders() == (CHECKOUT / "scenarios", Path("/b"))
+
+
+def test_an_empty_folder_counts_for_nothing_and_without_a_word(tmp_path, monkeypatch):
+    monkeypatch.chdir(gate(tmp_path))
+    (tmp_path / "own").mkdir()
+    assert scenario_folders() == (CHECKOUT / "scenarios",)
+    gate(tmp_path, 'perfgate_scenarios = ["own"]')
+    assert scenario_folders() == (tmp_path / "own",)
+    gate(tmp_path, 'perfgate_baselines = "b"')
+    assert scenario_folders() == (CHECKOUT / "scenarios",)
+    (tmp_path / "scenarios").mkdir()
+    assert scenario_folders() == (tmp_path / "scenarios",)
 
 
 def test_the_baselines_and_the_machines_store(tmp_path: Path, monkeypatch) -> None:
@@ -122,9 +121,7 @@ def test_the_baselines_and_the_machines_store(tmp_path: Path, monkeypatch) -> No
         ("perfgate_x = " + "1" * 6000, "digits"),
     ],
 )
-def test_a_pyproject_that_is_broken_or_would_fill_the_memory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, told: str
-) -> None:
+def test_a_broken_or_endless_pyproject_is_refused(tmp_path, monkeypatch, settings, told) -> None:
     monkeypatch.chdir(gate(tmp_path, settings))
     with pytest.raises(InputError, match=told) as caught:
         repository()
@@ -132,120 +129,114 @@ def test_a_pyproject_that_is_broken_or_would_fill_the_memory_is_refused(
     assert len(str(caught.value)) < 600
 
 
-class TestAnothersFolder:
-    """What was found is believed where nobody else could have written it; what was named, is."""
+# What was found is believed where nobody else could have written it; what was named, is.
 
-    def refused(self, call: Callable[[], object] = repository) -> InputError:
-        with pytest.raises(InputError, match="could be another user's") as caught:
-            call()
-        assert "export PERFGATE_ROOT=" in str(caught.value.hint)
-        return caught.value
 
-    @pytest.mark.parametrize("what", [".", "pyproject.toml"])
-    @pytest.mark.parametrize("why", ["everybody", pytest.param("uid 65534", marks=only_root)])
-    def test_a_repository_above_of_all_or_of_another(self, tmp_path, monkeypatch, what, why):
-        (gate(tmp_path / "gate") / "below").mkdir()
-        if why == "everybody":
-            (tmp_path / "gate" / what).chmod(0o777)
-        else:
-            os.chown(tmp_path / "gate" / what, NOBODY, NOBODY)
-        monkeypatch.chdir(tmp_path / "gate" / "below")
-        for looks in (repository, scenario_folders, baselines_folder, machine_store):
-            refused = self.refused(looks)
-            assert why in str(refused.found)
-            assert refused.file == tmp_path / "gate"
+def refused(call=repository) -> InputError:
+    with pytest.raises(InputError, match="could be another user's") as caught:
+        call()
+    assert "export PERFGATE_ROOT=" in str(caught.value.hint)
+    return caught.value
 
-    def test_it_is_believed_by_its_name(self, tmp_path: Path, monkeypatch) -> None:
-        root = gate(tmp_path / "gate")
-        (root / "own").mkdir()
-        (root / "own" / "one.yaml").touch(0o666)
-        root.chmod(0o777)
-        monkeypatch.chdir(root)
-        monkeypatch.setenv("PERFGATE_ROOT", ".")
-        assert repository() == root
-        assert scenario_folders() == (CHECKOUT / "scenarios", root / "own")
-        assert baselines_folder() == root / "baselines"
-        assert machine_store() == root / ".perfgate"
-        monkeypatch.delenv("PERFGATE_ROOT")
-        monkeypatch.setenv("PERFGATE_SCENARIOS", str(root / "own"))
-        assert scenario_folders() == (root / "own",)
 
-    def test_another_project_of_anybody_is_passed_over(self, tmp_path: Path, monkeypatch) -> None:
-        outer = gate(tmp_path)
-        (outer / "other").mkdir()
-        (outer / "other" / "pyproject.toml").write_text("[project]\n")
-        (outer / "other").chmod(0o777)
-        monkeypatch.chdir(outer / "other")
-        assert repository() == outer
+@pytest.mark.parametrize("what", [".", "pyproject.toml"])
+@pytest.mark.parametrize("why", ["everybody", pytest.param("uid 65534", marks=only_root)])
+def test_a_repository_above_of_all_or_of_another(tmp_path, monkeypatch, what, why):
+    (gate(tmp_path / "gate") / "below").mkdir()
+    if why == "everybody":
+        (tmp_path / "gate" / what).chmod(0o777)
+    else:
+        os.chown(tmp_path / "gate" / what, NOBODY, NOBODY)
+    monkeypatch.chdir(tmp_path / "gate" / "below")
+    for looks in (repository, scenario_folders, baselines_folder, machine_store):
+        error = refused(looks)
+        assert why in str(error.found)
+        assert error.file == tmp_path / "gate"
 
-    @pytest.mark.timeout(30)
-    @each("kind", ["fifo", "folder", "device", "[" * 100_000, "\xff" * 9])
-    def test_whatever_is_met_on_the_way_up(self, tmp_path: Path, monkeypatch, kind: str) -> None:
-        """A pipe that nobody writes to would be waited for until somebody does."""
-        outer = gate(tmp_path)
-        (outer / "a").mkdir()
-        met = outer / "a" / "pyproject.toml"
-        if kind == "fifo":
-            os.mkfifo(met)
-        elif kind == "folder":
-            met.mkdir()
-        elif kind == "device":
-            met.symlink_to("/dev/zero")
-        else:
-            met.write_text(kind, encoding="latin-1")
-        monkeypatch.chdir(outer / "a")
-        assert repository() == outer
 
-    def test_the_parts_of_a_repository(self, tmp_path: Path, monkeypatch) -> None:
-        monkeypatch.chdir(gate(tmp_path))
-        for name, used in (
-            ("own", scenario_folders),
-            ("baselines", baselines_folder),
-            (".perfgate", machine_store),
-            ("waivers.yaml", load_waivers),
-            ("site.yaml", load_site),
-            ("fixtures/lm_eval_tasks/mine", lambda: folder_of("mine")),
-        ):
-            used()
-            (tmp_path / name).mkdir(parents=True)
-            (tmp_path / name).chmod(0o777)
-            assert self.refused(used).file == tmp_path / name
-            (tmp_path / name).rmdir()
+def test_it_is_believed_by_its_name(tmp_path: Path, monkeypatch) -> None:
+    root = gate(tmp_path / "gate")
+    (root / "own").mkdir()
+    (root / "own" / "one.yaml").touch(0o666)
+    root.chmod(0o777)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("PERFGATE_ROOT", ".")
+    assert repository() == root
+    assert scenario_folders() == (CHECKOUT / "scenarios", root / "own")
+    assert baselines_folder() == root / "baselines"
+    assert machine_store() == root / ".perfgate"
+    monkeypatch.delenv("PERFGATE_ROOT")
+    monkeypatch.setenv("PERFGATE_SCENARIOS", str(root / "own"))
+    assert scenario_folders() == (root / "own",)
 
-    @pytest.mark.parametrize("mode", [0o777, 0o1777])
-    def test_a_working_directory_that_all_may_write_to(self, tmp_path, monkeypatch, mode) -> None:
-        """Nothing is there and nothing is refused; but a store could be replaced by another's."""
-        wheel(tmp_path, monkeypatch)
-        here = tmp_path / "here"
-        here.mkdir()
-        here.chmod(mode)
-        monkeypatch.chdir(here)
-        assert load_waivers() == ()
-        if mode == 0o1777:
-            assert machine_store() == here / ".perfgate"
-        else:
-            assert self.refused(machine_store).file == here
-        (here / "scenarios").mkdir()
-        (here / "scenarios").chmod(0o777)
-        assert self.refused(scenario_folders).file == here / "scenarios"
 
-    def test_a_baseline_that_all_may_write_to(self, tmp_path: Path, monkeypatch) -> None:
-        monkeypatch.chdir(gate(tmp_path))
-        store = suite_store()
-        file = store.save(baseline())
-        assert store.of_scenario("cpu", "small-serve")
-        file.parent.chmod(0o777)
-        self.refused(lambda: store.of_scenario("cpu", "small-serve"))
-        monkeypatch.setenv("PERFGATE_BASELINES", "baselines")
-        assert suite_store().of_scenario("cpu", "small-serve")
+@pytest.mark.timeout(30)
+@each(
+    "put",
+    [os.mkfifo, Path.mkdir, lambda met: met.symlink_to("/dev/zero")]
+    + [lambda met, text=text: met.write_bytes(text) for text in (b"[" * 100_000, b"\xff" * 9)],
+    ids=["fifo", "folder", "device", "brackets", "bytes"],
+)
+def test_whatever_is_met_on_the_way_up_is_passed_over(tmp_path, monkeypatch, put) -> None:
+    """A pipe that nobody writes to would be waited for until somebody does."""
+    outer = gate(tmp_path)
+    (outer / "a").mkdir()
+    put(outer / "a" / "pyproject.toml")
+    monkeypatch.chdir(outer / "a")
+    assert repository() == outer
 
-    def test_the_checkout_that_perfgate_runs_from_is_believed(self, tmp_path, monkeypatch) -> None:
-        """In a container it is often another user's; its code runs already."""
-        checkout = gate(tmp_path / "checkout")
-        checkout.chmod(0o777)
-        monkeypatch.setattr(
-            paths, "__file__", str(checkout / "src" / "perfgate" / "core" / "paths.py")
-        )
-        monkeypatch.chdir(checkout)
-        assert repository() == checkout
-        assert machine_store() == checkout / ".perfgate"
+
+def test_the_parts_of_a_repository(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(gate(tmp_path))
+    for name, used in (
+        ("own", scenario_folders),
+        ("baselines", baselines_folder),
+        (".perfgate", machine_store),
+        ("waivers.yaml", load_waivers),
+        ("site.yaml", load_site),
+        ("fixtures/lm_eval_tasks/mine", lambda: folder_of("mine")),
+    ):
+        used()
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name).chmod(0o777)
+        assert refused(used).file == tmp_path / name
+        (tmp_path / name).rmdir()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_working_directory_that_all_may_write_to(tmp_path, monkeypatch, mode) -> None:
+    """Nothing is there and nothing is refused; but a store could be replaced by another's."""
+    wheel(tmp_path, monkeypatch)
+    here = tmp_path / "here"
+    here.mkdir()
+    here.chmod(mode)
+    monkeypatch.chdir(here)
+    assert load_waivers() == ()
+    if mode == 0o1777:
+        assert machine_store() == here / ".perfgate"
+    else:
+        assert refused(machine_store).file == here
+    (here / "scenarios").mkdir()
+    (here / "scenarios").chmod(0o777)
+    assert refused(scenario_folders).file == here / "scenarios"
+
+
+def test_a_baseline_that_all_may_write_to(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(gate(tmp_path))
+    store = suite_store()
+    file = store.save(baseline())
+    assert store.of_scenario("cpu", "small-serve")
+    file.parent.chmod(0o777)
+    refused(lambda: store.of_scenario("cpu", "small-serve"))
+    monkeypatch.setenv("PERFGATE_BASELINES", "baselines")
+    assert suite_store().of_scenario("cpu", "small-serve")
+
+
+def test_the_checkout_that_perfgate_runs_from_is_believed(tmp_path, monkeypatch) -> None:
+    """In a container it is often another user's; its code runs already."""
+    checkout = gate(tmp_path / "checkout")
+    checkout.chmod(0o777)
+    monkeypatch.setattr(paths, "__file__", f"{checkout}/src/perfgate/core/paths.py")
+    monkeypatch.chdir(checkout)
+    assert repository() == checkout
+    assert machine_store() == checkout / ".perfgate"

@@ -4,15 +4,17 @@ around them.
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from refusals import refused
+from tables import each
 
 from perfgate.core import programs
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, Installation, Locations
-from perfgate.core.program_query import Answer
 from perfgate.core.programs import LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE, Program
 
 TOOL = Program("some.tool-x", "sometool", "the package some-tool")
@@ -54,21 +56,17 @@ class TestHere:
             monkeypatch.setenv(TOOL.variable, call)
             assert TOOL.find() == found
 
-    @pytest.mark.parametrize("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
-    def test_a_variable_that_names_no_executable_is_an_error_even_if_path_has_it(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
-    ) -> None:
-        executable(tmp_path / "path" / "sometool")
+    @each("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
+    def test_a_variable_that_names_no_executable_is_an_error(self, monkeypatch, setting) -> None:
+        executable(Path(os.environ["PATH"]) / "sometool")
         monkeypatch.setenv(TOOL.variable, setting)
-        with pytest.raises(InputError, match=f"{TOOL.variable}: no executable") as caught:
-            TOOL.find()
-        assert caught.value.found == repr(setting)
+        caught = refused(TOOL.find, match=f"{TOOL.variable}: no executable")
+        assert caught.found == repr(setting)
 
     def test_missing_says_where_it_comes_from_and_how_to_point_at_it(self, tmp_path: Path) -> None:
         executable(tmp_path / "env" / "sometool").chmod(0o644)
-        with pytest.raises(MissingProgram) as caught:
-            Locations().find(TOOL)
-        message = str(caught.value)
+        caught = refused(Locations().find, TOOL, error=MissingProgram)
+        message = str(caught)
         assert "some.tool-x is not installed: no sometool beside" in message
         assert "it comes with the package some-tool" in message
         assert message.endswith("PERFGATE_PROGRAM_SOME_TOOL_X")
@@ -101,13 +99,10 @@ class TestHere:
         assert programs.interpreter_of(str(on_path)) == str(on_path)
         assert programs.interpreter_of(str(tmp_path / "nothing")) is None
 
-    def test_perfgates_own_python_is_passed_over_where_it_lacks_the_package(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_our_own_python_is_passed_over_where_it_lacks_the_package(self, tmp_path, monkeypatch):
         own = executable(tmp_path / "env" / "python3")
         monkeypatch.setenv("PATH", f"{own.parent}:{tmp_path / 'path'}")  # an activated environment
-        with pytest.raises(MissingProgram, match="with the package mine or on PATH"):
-            OF_PACKAGE.find()
+        refused(OF_PACKAGE.find, match="with the package mine or on PATH", error=MissingProgram)
         other = executable(tmp_path / "path" / "python3")
         assert OF_PACKAGE.find() == (str(other), "-m", "mine")
         its_own = replace(OF_PACKAGE, name="some.pytest", package="pytest")
@@ -125,100 +120,91 @@ def tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return serve.parent
 
 
-class TestOfAnotherBuild:
-    def test_a_program_is_that_of_the_prefix_and_not_the_environments(self, tmp_path, tested):
-        build = Installation(str(tmp_path / "old"))
-        executable(tmp_path / "old" / "bin" / "trtllm-bench")
-        with pytest.raises(MissingProgram, match=r"no trtllm-serve in .*/old/bin; .*SERVE=PATH"):
-            Locations(build=build).find(TRTLLM_SERVE)
-        old = executable(tmp_path / "old" / "bin" / "trtllm-serve")
-        assert Locations(build=build).find(TRTLLM_SERVE) == (str(old),)
-        assert Locations().find(TRTLLM_SERVE) == (str(tested / "trtllm-serve"),)
-
-    def test_one_that_is_named_goes_before_the_prefix_and_others_lie_beside_it(self, tmp_path):
-        serve, bench = (executable(tmp_path / f"bin/trtllm-{one}") for one in ("serve", "bench"))
-        wrapper = executable(tmp_path / "wrap" / "wrapper")
-        build = Installation(str(tmp_path), ((TRTLLM_SERVE.variable, f"{wrapper} 'a b' c"),))
-        assert build.find(TRTLLM_SERVE) == (str(wrapper), "a b", "c")
-        beside = Installation(named=((TRTLLM_SERVE.variable, str(serve)),))
-        assert beside.find(TRTLLM_BENCH) == (str(bench),)
-        with pytest.raises(InputError, match=TRTLLM_SERVE.variable):
-            Installation(named=((TRTLLM_SERVE.variable, "'open"),)).find(TRTLLM_SERVE)
-
-    def test_the_interpreter_is_that_of_its_programs(self, tmp_path: Path) -> None:
-        executable(tmp_path / "bin" / "trtllm-bench", f"#!{sys.executable}")
-        assert Installation(str(tmp_path)).find(programs.TENSORRT_LLM_PYTHON) == (sys.executable,)
-        python = executable(tmp_path / "bin" / "python")
-        executable(tmp_path / "bin" / "trtllm-bench")
-        assert Installation(str(tmp_path)).find(programs.BENCHMARK_SERVING)[0] == str(python)
-
-    def test_clients_stay_those_of_the_environment(self, tmp_path: Path, monkeypatch) -> None:
-        own = executable(tmp_path / "own" / "aiperf")
-        executable(tmp_path / "old" / "bin" / "aiperf")
-        monkeypatch.setenv(programs.AIPERF.variable, str(own))
-        found = Locations(build=Installation(str(tmp_path / "old"))).find(programs.AIPERF)
-        assert found == (str(own),)
-
-    def test_programs_find_those_of_their_own_build_first(self, tmp_path, tested) -> None:
-        executable(tmp_path / "old" / "bin" / "trtllm-serve", rest="python-of-it")
-        executable(tmp_path / "old" / "bin" / "python-of-it", rest="echo old")
-        executable(tested / "python-of-it", rest="echo tested")
-        where = Locations(build=Installation(str(tmp_path / "old")))
-        answer = where.ask(where.find(TRTLLM_SERVE), 60, of_engine=True)
-        assert answer.stdout == "old\n"
-
-    def test_modules_of_the_build_under_test_are_not_imported(self, tmp_path, monkeypatch) -> None:
-        monkeypatch.setenv("PYTHONPATH", "/the/new/checkout")
-        monkeypatch.setenv("VIRTUAL_ENV", "/the/new")
-        monkeypatch.delenv("PYTHONHOME", raising=False)
-        found = Installation(str(tmp_path)).environment(os.environ)
-        assert (found["PYTHONPATH"], found["VIRTUAL_ENV"]) == ("", str(tmp_path))
-        assert "PYTHONHOME" not in found
-        assert Locations().engine_environment == {}
+# Of another build
 
 
-@dataclass(frozen=True)
-class Box:
-    """A container that says what it was asked."""
+def test_a_program_is_that_of_the_prefix_and_not_the_environments(tmp_path, tested):
+    build = Installation(str(tmp_path / "old"))
+    executable(tmp_path / "old" / "bin" / "trtllm-bench")
+    with pytest.raises(MissingProgram, match=r"no trtllm-serve in .*/old/bin; .*SERVE=PATH"):
+        Locations(build=build).find(TRTLLM_SERVE)
+    old = executable(tmp_path / "old" / "bin" / "trtllm-serve")
+    assert Locations(build=build).find(TRTLLM_SERVE) == (str(old),)
+    assert Locations().find(TRTLLM_SERVE) == (str(tested / "trtllm-serve"),)
 
-    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
-        return Answer(0, f"inside: {' '.join(argv)}")
+
+def test_one_that_is_named_goes_before_the_prefix_and_others_lie_beside_it(tmp_path):
+    serve, bench = (executable(tmp_path / f"bin/trtllm-{one}") for one in ("serve", "bench"))
+    wrapper = executable(tmp_path / "wrap" / "wrapper")
+    build = Installation(str(tmp_path), ((TRTLLM_SERVE.variable, f"{wrapper} 'a b' c"),))
+    assert build.find(TRTLLM_SERVE) == (str(wrapper), "a b", "c")
+    beside = Installation(named=((TRTLLM_SERVE.variable, str(serve)),))
+    assert beside.find(TRTLLM_BENCH) == (str(bench),)
+    with pytest.raises(InputError, match=TRTLLM_SERVE.variable):
+        Installation(named=((TRTLLM_SERVE.variable, "'open"),)).find(TRTLLM_SERVE)
 
 
-INSIDE = Locations(inside=Box())
+def test_the_interpreter_is_that_of_its_programs(tmp_path: Path) -> None:
+    executable(tmp_path / "bin" / "trtllm-bench", f"#!{sys.executable}")
+    assert Installation(str(tmp_path)).find(programs.TENSORRT_LLM_PYTHON) == (sys.executable,)
+    python = executable(tmp_path / "bin" / "python")
+    executable(tmp_path / "bin" / "trtllm-bench")
+    assert Installation(str(tmp_path)).find(programs.BENCHMARK_SERVING)[0] == str(python)
 
 
-class TestInAContainer:
-    @pytest.mark.parametrize(
-        ("build", "call"),
-        [
-            (Installation(), ("trtllm-serve",)),  # whatever the environment says
-            (Installation("/opt/old"), ("/opt/old/bin/trtllm-serve",)),
-            (
-                Installation(named=((TRTLLM_SERVE.variable, "nice trtllm-serve"),)),
-                ("nice", "trtllm-serve"),
-            ),
-        ],
-    )
-    def test_programs_of_another_build(self, tested: Path, build: Installation, call) -> None:
-        where = Locations(inside=Box(), build=build)
+def test_clients_stay_those_of_the_environment(tmp_path: Path, monkeypatch) -> None:
+    own = executable(tmp_path / "own" / "aiperf")
+    executable(tmp_path / "old" / "bin" / "aiperf")
+    monkeypatch.setenv(programs.AIPERF.variable, str(own))
+    found = Locations(build=Installation(str(tmp_path / "old"))).find(programs.AIPERF)
+    assert found == (str(own),)
+
+
+def test_programs_find_those_of_their_own_build_first(tmp_path, tested) -> None:
+    executable(tmp_path / "old" / "bin" / "trtllm-serve", rest="python-of-it")
+    executable(tmp_path / "old" / "bin" / "python-of-it", rest="echo old")
+    executable(tested / "python-of-it", rest="echo tested")
+    where = Locations(build=Installation(str(tmp_path / "old")))
+    answer = where.ask(where.find(TRTLLM_SERVE), 60, of_engine=True)
+    assert answer.stdout == "old\n"
+
+
+def test_modules_of_the_build_under_test_are_not_imported(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/the/new/checkout")
+    monkeypatch.setenv("VIRTUAL_ENV", "/the/new")
+    monkeypatch.delenv("PYTHONHOME", raising=False)
+    found = Installation(str(tmp_path)).environment(os.environ)
+    assert (found["PYTHONPATH"], found["VIRTUAL_ENV"]) == ("", str(tmp_path))
+    assert "PYTHONHOME" not in found
+    assert Locations().engine_environment == {}
+
+
+INSIDE = Locations(inside=Mock())
+
+
+# In a container
+
+
+def test_programs_of_another_build(tested: Path) -> None:
+    named = Installation(named=((TRTLLM_SERVE.variable, "nice trtllm-serve"),))
+    for build, call in (
+        (Installation(), ("trtllm-serve",)),  # whatever the environment says
+        (Installation("/opt/old"), ("/opt/old/bin/trtllm-serve",)),
+        (named, ("nice", "trtllm-serve")),
+    ):
+        where = replace(INSIDE, build=build)
         assert where.find(TRTLLM_SERVE) == call
         assert where.engine_environment == {}  # that of the image
 
-    def test_engines_programs_are_called_by_their_names_or_as_the_person_says(self, monkeypatch):
-        assert INSIDE.find(TRTLLM_BENCH) == ("trtllm-bench",)
-        monkeypatch.setenv(TRTLLM_BENCH.variable, "/opt/x/trtllm-bench --log_level info")
-        assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
-        monkeypatch.setenv(TRTLLM_BENCH.variable, " ")
-        with pytest.raises(InputError, match=TRTLLM_BENCH.variable):
-            INSIDE.find(TRTLLM_BENCH)
-        monkeypatch.setenv(LM_EVAL.variable, sys.executable)
-        assert INSIDE.find(LM_EVAL) == (sys.executable,)
 
-    def test_only_what_comes_with_the_engine_is_asked_there(self) -> None:
-        assert INSIDE.ask(("echo", "a"), 60, of_engine=True).text == "inside: echo a"
-        assert INSIDE.ask(("echo", "a"), 60).text == "a\n"
-        assert Locations().ask(("echo", "a"), 60, of_engine=True).text == "a\n"
+def test_engines_programs_are_called_by_their_names_or_as_the_person_says(monkeypatch):
+    assert INSIDE.find(TRTLLM_BENCH) == ("trtllm-bench",)
+    monkeypatch.setenv(TRTLLM_BENCH.variable, "/opt/x/trtllm-bench --log_level info")
+    assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
+    monkeypatch.setenv(TRTLLM_BENCH.variable, " ")
+    refused(INSIDE.find, TRTLLM_BENCH, match=TRTLLM_BENCH.variable)
+    monkeypatch.setenv(LM_EVAL.variable, sys.executable)
+    assert INSIDE.find(LM_EVAL) == (sys.executable,)
 
 
 def test_folders_and_hosts_are_those_of_the_environment(monkeypatch, tmp_path: Path) -> None:
@@ -228,5 +214,4 @@ def test_folders_and_hosts_are_those_of_the_environment(monkeypatch, tmp_path: P
     assert (found.models, found.datasets) == (tmp_path, None)
     assert found.hosts == ("node1", "node2", "node3")
     monkeypatch.setenv(DATASETS, str(tmp_path / "gone"))
-    with pytest.raises(InputError, match=DATASETS):
-        Locations.of_environment()
+    refused(Locations.of_environment, match=DATASETS)

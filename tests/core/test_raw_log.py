@@ -1,7 +1,6 @@
 """Raw logs: their ends, their lines within limits, and that they are read by pieces."""
 
 import tracemalloc
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from perfgate.core.raw_log import LONGEST_LINE, LONGEST_SHOWN, end_of, lines, li
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     return tmp_path / "server.err"
 
 
@@ -26,12 +25,12 @@ def log(tmp_path: Path) -> Path:
         (b"\n".join(b"%d" % n for n in range(100_000)), ("99996", "99997", "99998", "99999")),
     ],
 )
-def test_the_last_lines(log: Path, content: bytes, last: tuple[str, ...]) -> None:
+def test_the_last_lines(log, content: bytes, last: tuple[str, ...]) -> None:
     log.write_bytes(content)
     assert tail(log, 4) == last
 
 
-def test_there_are_none_of_a_log_that_is_gone_or_no_file(log: Path, tmp_path: Path) -> None:
+def test_there_are_none_of_a_log_that_is_gone_or_no_file(log, tmp_path) -> None:
     assert tail(log, 4) == ()
     assert tail(tmp_path, 4) == ()
     assert [*lines(log)] == []
@@ -39,7 +38,7 @@ def test_there_are_none_of_a_log_that_is_gone_or_no_file(log: Path, tmp_path: Pa
     assert end_of(log, 10) == ""
 
 
-def test_a_link_in_the_place_of_a_log_is_told_and_not_read(log: Path, tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_log_is_told_and_not_read(log, tmp_path) -> None:
     (tmp_path / "other").write_text("of somebody else")
     log.symlink_to(tmp_path / "other")
     (told,) = tail(log, 4)
@@ -47,13 +46,13 @@ def test_a_link_in_the_place_of_a_log_is_told_and_not_read(log: Path, tmp_path: 
     assert "of somebody else" not in told
 
 
-def test_the_last_lines_are_redacted_with_what_stands_before_them(log: Path) -> None:
+def test_the_last_lines_are_redacted_with_what_stands_before_them(log) -> None:
     key = "\n".join("MIIEpAIBAAKCAQEA" * 4 for _ in range(25))
     log.write_text(f"-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\npassword=abc\n")
     assert tail(log, 5) == ("***", "password=***")
 
 
-def test_a_line_without_end_is_cut_between_words(log: Path) -> None:
+def test_a_line_without_end_is_cut_between_words(log) -> None:
     log.write_bytes(b"nvapi-" + b"x" * 6_000_000 + b" end")
     assert tail(log, 5) == ("… end",)
     log.write_bytes(b"x " * 3000)
@@ -61,7 +60,7 @@ def test_a_line_without_end_is_cut_between_words(log: Path) -> None:
     assert len(shown) <= LONGEST_SHOWN + 2
 
 
-def test_where_a_line_is_cut_no_half_of_a_secret_is_shown(log: Path) -> None:
+def test_where_a_line_is_cut_no_half_of_a_secret_is_shown(log) -> None:
     """What is masked before it makes the line short enough for its end to be shown."""
     masked = " ".join(["nvapi-" + "x" * 490] * 7)
     token = "hf_" + "AbCd" * 10
@@ -73,7 +72,7 @@ def test_where_a_line_is_cut_no_half_of_a_secret_is_shown(log: Path) -> None:
         assert calm in shown
 
 
-def test_lines_are_limited(log: Path) -> None:
+def test_lines_are_limited(log) -> None:
     log.write_bytes(b"a " * LONGEST_LINE + b"\nshort\n" + b"b" * 5_000_000 + b"\nend")
     first, short, third, end = lines(log)
     assert len(first) < LONGEST_LINE
@@ -82,7 +81,7 @@ def test_lines_are_limited(log: Path) -> None:
     assert end == "end"
 
 
-def test_lines_keep_their_numbers_where_blocks_are_left_out(log: Path) -> None:
+def test_lines_keep_their_numbers_where_blocks_are_left_out(log) -> None:
     calm = b"all is well\r\n" * 200_000
     log.write_bytes(calm + b"an Error\n" + calm)
     found = dict(lines_with(log, ["error"]))
@@ -90,7 +89,7 @@ def test_lines_keep_their_numbers_where_blocks_are_left_out(log: Path) -> None:
     assert len(found) < 200_000
 
 
-def test_the_middle_of_a_very_long_log_is_left_out(log: Path, monkeypatch) -> None:
+def test_the_middle_of_a_very_long_log_is_left_out(log, monkeypatch) -> None:
     monkeypatch.setattr(raw_log, "MOST_SEARCHED", 4 * 1024 * 1024)
     calm = b"x" * 99 + b"\n"
     log.write_bytes(b"error 1\n" + calm * 60_000 + b"error 2\n" + calm * 60_000 + b"error 3\n")
@@ -98,7 +97,7 @@ def test_the_middle_of_a_very_long_log_is_left_out(log: Path, monkeypatch) -> No
     assert found == [(1, "error 1"), (120_003, "error 3")]
 
 
-def test_a_long_log_is_never_whole_in_memory(log: Path) -> None:
+def test_a_long_log_is_never_whole_in_memory(log) -> None:
     with log.open("wb") as file:
         for _ in range(9):
             file.write((b"[TRT-LLM] [I] " + b"all is well, " * 80 + b"\n") * 1000)

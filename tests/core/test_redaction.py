@@ -4,7 +4,6 @@ import base64
 import os
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each, tables_of
@@ -44,7 +43,7 @@ def test_secrets_are_masked_wherever_they_stand_and_nothing_else(text: str, show
     assert redact(whole) == (whole if text == shown else shown)
 
 
-def test_a_known_value_is_masked_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_value_is_masked_however_it_is_written(monkeypatch) -> None:
     value = 'a/b "c" d'
     monkeypatch.setenv("GPG_PASSPHRASE", value)
     in_base64 = base64.b64encode(value.encode()).decode()
@@ -60,7 +59,7 @@ def test_a_known_value_is_masked_however_it_is_written(monkeypatch: pytest.Monke
     assert redact("a test of it") == "a test of it"
 
 
-def test_what_is_known_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_known_follows_the_environment(monkeypatch) -> None:
     for value in ("opaque-one", "opaque-two"):
         monkeypatch.setenv("MY_TOKEN", value)
         assert redact(f"a {value} b") == "a *** b"

@@ -6,25 +6,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.core import untrusted_files
-from perfgate.core.errors import InputError
-from perfgate.core.untrusted_files import (
-    FileTooLarge,
-    UntrustedFile,
-    doubt,
-    make_new_folder,
-    open_input,
-    open_regular,
-    opened_folder,
-    opened_regular,
-    read_input,
-    read_regular,
-    refuse_special,
-)
+from perfgate.core.untrusted_files import UntrustedFile, doubt, opened_regular, read_input
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+NOBODY = 65534
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
 @pytest.fixture
@@ -36,138 +26,108 @@ def foreign(tmp_path: Path) -> Path:
     return file
 
 
-def special(kind: str, folder: Path) -> Path:
-    path = Path("/dev/zero") if kind == "device" else folder / "it"
-    if kind == "FIFO":
-        os.mkfifo(path)
-    elif kind == "socket":
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(str(path))
-    elif kind == "folder":
-        path.mkdir()
-    return path
-
-
-class TestLinks:
-    @pytest.mark.parametrize("flags", [APPEND, os.O_RDWR | os.O_CREAT, os.O_RDONLY])
-    def test_a_link_is_not_followed(self, tmp_path: Path, foreign: Path, flags: int) -> None:
-        link = tmp_path / "server.out"
-        link.symlink_to(foreign)
-        with pytest.raises(UntrustedFile, match=r"a symbolic link to '.*foreign'") as caught:
+@pytest.mark.parametrize("flags", [APPEND, os.O_RDWR | os.O_CREAT, os.O_RDONLY])
+def test_a_link_is_not_followed(tmp_path: Path, foreign: Path, flags: int) -> None:
+    for name in ("foreign", "new"):
+        link = tmp_path / name
+        link.symlink_to(foreign.with_name(name))
+        with pytest.raises(UntrustedFile, match=rf"a symbolic link to '.*{name}'") as caught:
             opened_regular(link, flags)
         assert str(link) in str(caught.value)
         assert "fix: " in str(caught.value)
-        assert foreign.read_text() == "precious\n"
-        (tmp_path / "new").symlink_to(foreign.with_name("new"))
-        with pytest.raises(UntrustedFile, match="a symbolic link"):
-            opened_regular(tmp_path / "new", flags)
-        assert [one.name for one in foreign.parent.iterdir()] == ["foreign"]
-
-    def test_a_folder_is_never_a_link(self, tmp_path: Path, foreign: Path) -> None:
-        (tmp_path / "start-1-new").symlink_to(foreign.parent)
-        for use in (make_new_folder, opened_folder):
-            with pytest.raises(UntrustedFile, match="expected: a folder") as caught:
-                use(tmp_path / "start-1-new")
-            assert caught.value.file == tmp_path / "start-1-new"
-        assert [one.name for one in foreign.parent.iterdir()] == ["foreign"]
-
-        (tmp_path / "a").symlink_to("\x1b]0;owned\x07")
-        with pytest.raises(UntrustedFile) as caught:
-            read_regular(tmp_path / "a", 1)
-        assert "\x1b" not in str(caught.value)
+    assert foreign.read_text() == "precious\n"
+    assert [one.name for one in foreign.parent.iterdir()] == ["foreign"]
 
 
-class TestSpecialFiles:
-    @pytest.mark.parametrize("kind", ["FIFO", "socket", "device", "folder"])
-    @pytest.mark.parametrize("flags", [os.O_RDONLY, APPEND, os.O_RDWR | os.O_CREAT])
-    def test_only_regular_files_are_opened_and_nothing_waits(self, tmp_path, kind, flags) -> None:
-        path = special(kind, tmp_path)
+def test_a_folder_is_never_a_link_and_no_terminal_obeys_its_target(tmp_path, foreign) -> None:
+    (tmp_path / "start-1-new").symlink_to(foreign.parent)
+    for use in (untrusted_files.make_new_folder, untrusted_files.opened_folder):
+        with pytest.raises(UntrustedFile, match="expected: a folder") as caught:
+            use(tmp_path / "start-1-new")
+        assert caught.value.file == tmp_path / "start-1-new"
+    assert [one.name for one in foreign.parent.iterdir()] == ["foreign"]
+    (tmp_path / "a").symlink_to("\x1b]0;owned\x07")
+    with pytest.raises(UntrustedFile) as caught:
+        untrusted_files.read_regular(tmp_path / "a", 1)
+    assert "\x1b" not in str(caught.value)
+
+
+@each("flags", [os.O_RDONLY, APPEND, os.O_RDWR | os.O_CREAT])
+def test_only_regular_files_are_opened_and_nothing_waits(tmp_path: Path, flags: int) -> None:
+    os.mkfifo(tmp_path / "FIFO")
+    (tmp_path / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "socket"))
+    kinds = {tmp_path / kind: kind for kind in ("FIFO", "socket", "folder")}
+    for path, kind in {**kinds, Path("/dev/zero"): "device"}.items():
         with pytest.raises(UntrustedFile, match=f"found: a {kind}\n  expected: a regular file"):
             opened_regular(path, flags)
-        with pytest.raises(UntrustedFile):
-            refuse_special(path)
-        if kind != "folder":
-            with pytest.raises(UntrustedFile, match="expected: a folder"):
-                make_new_folder(path)
+        refused(untrusted_files.refuse_special, path, error=UntrustedFile)
+        error = FileExistsError if kind == "folder" else UntrustedFile
+        with pytest.raises(error, match="exists" if kind == "folder" else "expected: a folder"):
+            untrusted_files.make_new_folder(path)
 
 
-class TestOrdinaryFiles:
-    def test_are_made_written_and_read(self, tmp_path: Path) -> None:
-        file = tmp_path / "server.out"
+def test_ordinary_files_are_made_written_and_read(tmp_path: Path) -> None:
+    file = tmp_path / "server.out"
+    for line in (b"one\n", b"two\n"):
         with os.fdopen(opened_regular(file, APPEND), "ab") as out:
-            out.write(b"one\n")
+            out.write(line)
             assert os.get_blocking(out.fileno())
-        with os.fdopen(opened_regular(file, APPEND), "ab") as out:
-            out.write(b"two\n")
-        with open_regular(file) as lines:
-            assert list(lines) == [b"one\n", b"two\n"]
-        refuse_special(file)
+    with untrusted_files.open_regular(file) as lines:
+        assert list(lines) == [b"one\n", b"two\n"]
+    untrusted_files.refuse_special(file)
+    # One that is missing is reported as ever.
+    untrusted_files.refuse_special(tmp_path / "none")
+    for use in (untrusted_files.open_regular, untrusted_files.opened_folder):
+        for missing in ("none", "none/none"):
+            refused(use, tmp_path / missing, error=FileNotFoundError)
 
-    def test_one_that_is_missing_is_told_as_ever(self, tmp_path: Path) -> None:
-        refuse_special(tmp_path / "none")
-        for use in (open_regular, opened_folder):
-            with pytest.raises(FileNotFoundError):
-                use(tmp_path / "none")
-            with pytest.raises(FileNotFoundError):
-                use(tmp_path / "none" / "none")
 
-    def test_folders_are_writable_by_their_owner_alone(self, tmp_path: Path) -> None:
-        before = os.umask(0)
-        try:
-            make_new_folder(tmp_path / "start-1-new")
-        finally:
-            os.umask(before)
-        assert (tmp_path / "start-1-new").stat().st_mode & 0o777 == 0o755
-        os.close(opened_folder(tmp_path / "start-1-new"))
-        with pytest.raises(FileExistsError):
-            make_new_folder(tmp_path / "start-1-new")
+def test_folders_are_writable_by_their_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        untrusted_files.make_new_folder(tmp_path / "start-1-new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "start-1-new").stat().st_mode & 0o777 == 0o755
+    os.close(untrusted_files.opened_folder(tmp_path / "start-1-new"))
 
 
 def test_a_regular_file_is_read_also_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("a")
     assert read_input(tmp_path / "a", 5) == read_input(tmp_path / "link", 5) == b"12345"
-    with open_input(tmp_path / "link") as file:
+    with untrusted_files.open_input(tmp_path / "link") as file:
         assert file.read() == b"12345"
-    assert read_regular(tmp_path / "a", 5) == b"12345"
-    with pytest.raises(FileTooLarge, match="5 bytes\n  expected: at most 4 bytes"):
-        read_regular(tmp_path / "a", 4)
+    assert untrusted_files.read_regular(tmp_path / "a", 5) == b"12345"
+    told = "5 bytes\n  expected: at most 4 bytes"
+    with pytest.raises(untrusted_files.FileTooLarge, match=told):
+        untrusted_files.read_regular(tmp_path / "a", 4)
 
 
-@pytest.mark.timeout(20)  # it would wait for ever
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+@pytest.mark.timeout(20)  # it would wait for ever; /proc/kmsg for the next message of the kernel
+def test_what_is_no_regular_file_is_refused_at_once_or_is_empty(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("/dev/zero")
     for name, kind in (("fifo", "a FIFO"), ("link", "a device")):
-        with pytest.raises(InputError, match=f"not a regular file\n  found: {kind}"):
-            read_input(tmp_path / name, 10)
-    with pytest.raises(IsADirectoryError):
-        read_input(tmp_path, 10)
-    with pytest.raises(FileNotFoundError):
-        read_input(tmp_path / "b", 10)
+        refused(read_input, tmp_path / name, 10, match=f"not a regular file\n  found: {kind}")
+    for path, error in ((tmp_path, IsADirectoryError), (tmp_path / "b", FileNotFoundError)):
+        refused(read_input, path, 10, error=error)
+    for path in (Path("/proc/self/environ"), Path("/proc/self/maps")):
+        assert read_input(path, 1000) == b""
+        assert untrusted_files.open_input(path).read() == b""
 
 
 def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
     sparse = tmp_path / "sparse"
-    with sparse.open("wb") as file:
-        file.truncate(2**40)  # more than any memory
-    with pytest.raises(InputError) as caught:
-        read_input(sparse, 1000, "scenario file")
-    assert str(caught.value) == (
+    sparse.touch()
+    os.truncate(sparse, 2**40)  # more than any memory
+    caught = refused(read_input, sparse, 1000, "scenario file")
+    assert str(caught) == (
         f"{sparse}: too large for a scenario file\n  found: 1099511627776 bytes\n"
         "  expected: at most 1000 bytes (docs/reference/settings.md)"
     )
-
-
-@pytest.mark.timeout(20)  # /proc/kmsg waits for the next message of the kernel
-def test_a_file_that_says_it_is_empty_is_not_read() -> None:
-    for path in (Path("/proc/self/environ"), Path("/proc/self/maps")):
-        assert read_input(path, 1000) == b""
-        assert open_input(path).read() == b""
-
-
-NOBODY = 65534
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
 @pytest.fixture
@@ -197,13 +157,10 @@ def test_another_users_and_roots_which_all_believe(file: Path, monkeypatch) -> N
 @only_root
 def test_the_caller_of_sudo_is_believed_by_root_alone(file: Path, monkeypatch) -> None:
     os.chown(file, 1234, 1234)
-    monkeypatch.setenv("SUDO_UID", "1234")
-    assert doubt(file) is None
-    monkeypatch.setenv("SUDO_UID", "²" * 5000)
-    assert doubt(file) is not None
-    monkeypatch.setenv("SUDO_UID", "1234")
-    monkeypatch.setattr(untrusted_files.os, "geteuid", lambda: 4321)
-    assert doubt(file) is not None
+    for caller, user, is_believed in (("1234", 0, True), ("²" * 99, 0, False), ("1234", 4, False)):
+        monkeypatch.setenv("SUDO_UID", caller)
+        monkeypatch.setattr(untrusted_files.os, "geteuid", lambda user=user: user)
+        assert (doubt(file) is None) is is_believed
 
 
 @only_root

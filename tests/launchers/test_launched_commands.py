@@ -5,6 +5,7 @@ containers and nodes, folders, the port, who the user is.
 """
 
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,7 @@ PRINTED = {"-p", "~/.cache:/root/.cache:rw", f".:{WORKDIR}"}
 RUN = {"--network", "host", f"{WORKDIR}:{WORKDIR}", "n", "--init", "--pull", "never"}
 
 
-def id_of(scenario: Scenario) -> str:
-    return scenario.id
-
-
-@each("scenario", ALONE, ids=id_of)
+@each("scenario", ALONE, ids=attrgetter("id"))
 def test_docker(scenario: Scenario) -> None:
     version = scenario.source.engine_version or "1.2.0"
     build = EngineBuild(scenario.engine.name, version, version)
@@ -68,7 +65,7 @@ def test_docker(scenario: Scenario) -> None:
         assert ours - others - {"-e"} == {*RUN, "PERFGATE_LAUNCH"}
 
 
-@each("scenario", LAUNCHED, ids=id_of)
+@each("scenario", LAUNCHED, ids=attrgetter("id"))
 def test_srun_and_mpirun(scenario: Scenario) -> None:
     nodes = tuple(f"<HOST{number}>" for number in range(1, scenario.hardware.nodes + 1))
     launch = replace(scenario.launch, output=None, time_limit=None)
@@ -88,7 +85,7 @@ def test_srun_and_mpirun(scenario: Scenario) -> None:
     assert given[-len(printed.argv) + 1 :] == [*printed.argv[1:]], "what a run adds stands before"
 
 
-@each("scenario", [one for one in LAUNCHED if one.container], ids=id_of)
+@each("scenario", [one for one in LAUNCHED if one.container], ids=attrgetter("id"))
 def test_pyxis(scenario: Scenario) -> None:
     printed = container_options(ENGINE, scenario, PAPER)
     site = SlurmSite(container=SlurmContainer(printed[0].partition("=")[2]))
@@ -119,9 +116,8 @@ def test_every_rank_runs_the_other_builds_programs(old: Path) -> None:
     command = Command((*where.find(TRTLLM_BENCH), "throughput"), where.engine_environment)
     launched = by_mpirun(command, TWO_NODES, where, None)
     assert launched.argv[0] == str(old.parent / "tested/bin/mpirun"), "what starts both is the same"
-    assert launched.argv[-3:] == (
-        *(f"{old}/bin/trtllm-llmapi-launch", f"{old}/bin/trtllm-bench", "throughput"),
-    )
+    its_own = [f"{old}/bin/{name}" for name in ("trtllm-llmapi-launch", "trtllm-bench")]
+    assert launched.argv[-3:] == (*its_own, "throughput")
     place = {"ssh_port": None, "mark": "m", "environment": {"PATH"}, "root": False}
     argv = started_by(MPIRUN.find(), launched, Path("/run"), "n1", MpirunSite(), **place)
     assert argv[argv.index("PATH") - 1] == "-x"
@@ -139,18 +135,15 @@ def images(argv: tuple[str, ...]) -> list[str]:
 def test_each_starts_its_own_image_in_the_same_job_with_the_sites_mounts() -> None:
     tested = SlurmLauncher(SITE)
     control = tested.with_image(OLD)
-    steps = [
-        JobSteps("7", one.site).srun(("n1",), "server", Path("/run"), contained=("A",))
-        for one in (tested, control, tested)
-    ]
+    called = ("n1",), "server", Path("/run")
+    sites = (tested.site, control.site, tested.site)
+    steps = [JobSteps("7", site).srun(*called, contained=("A",)) for site in sites]
     assert [images(one) for one in steps] == [["own#tested:2"], [OLD], ["own#tested:2"]]
     assert all("--jobid=7" in one for one in steps)
     without = [[word for word in one if "--container-image" not in word] for one in steps]
     assert without[0] == without[1]
-    assert steps[1][-5:] == (
-        *("--container-image=" + OLD, "--container-mounts=/models:/models,/run:/run"),
-        *("--container-workdir", "/run", "--container-env=A"),
-    )
+    options = ("--container-image=" + OLD, "--container-mounts=/models:/models,/run:/run")
+    assert steps[1][-5:] == (*options, "--container-workdir", "/run", "--container-env=A")
     assert images(JobSteps("7", tested.site).srun(("n1",), "client", Path("/run"))) == []
 
 

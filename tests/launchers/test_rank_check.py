@@ -1,10 +1,7 @@
 """What the ranks of a launch say: all there, where they should be, and reaching each other?"""
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from building import SCENARIO
@@ -26,7 +23,7 @@ TWO = Ranks(2, 2)
 BY = "mpi4py 4.1.2, Open MPI v4.1.4"
 
 
-def line(**said: Any) -> str:
+def line(**said) -> str:
     return json.dumps({"perfgate_rank": said})
 
 
@@ -42,10 +39,10 @@ ALL = [*map(who, range(4)), *map(reached, range(4))]
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Callable[..., Any]:
+def judge(tmp_path):
     """The check that the lines amount to, or the error."""
 
-    def judge(lines: Sequence[str], ended: Exit = ENDED, ranks: Ranks = TWO, said: str = "") -> Any:
+    def judge(lines, ended: Exit = ENDED, ranks: Ranks = TWO, said: str = ""):
         log = LocalJob.__new__(LocalJob)  # what a launcher left
         log.stdout, log.stderr = tmp_path / "ranks.out", tmp_path / "ranks.err"
         log.stdout.write_text("")
@@ -116,7 +113,7 @@ def test_the_launchers_log_tells_why(judge) -> None:
     assert judge([], LATE, said=f"{killed}\n").failure == "mpi"
 
 
-def checked(folder: Path, launch: Launch, *hosts: str) -> Any:
+def checked(folder, launch: Launch, *hosts: str):
     """The check of a scenario on two nodes, on this machine."""
     scenario = replace(SCENARIO, hardware=Hardware("H200", 4, 2), launch=launch)
     request = PlacementRequest(scenario, folder, 60.0, [].append)
@@ -124,9 +121,7 @@ def checked(folder: Path, launch: Launch, *hosts: str) -> Any:
         return check_ranks(placement, scenario, Locations(hosts=hosts), None, folder / "ranks")
 
 
-def test_on_this_machine_they_are_started_as_the_document_starts_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_here_they_are_started_as_the_document_starts_them(tmp_path, monkeypatch) -> None:
     """By a stand-in for mpirun that writes down its argv, and starts nothing."""
     mpirun = tmp_path / "mpirun"
     mpirun.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >&2\n")
@@ -142,9 +137,7 @@ def test_on_this_machine_they_are_started_as_the_document_starts_them(
 
 
 @each("by, job", [("sbatch", "7"), ("sbatch", ""), ("srun", "")])
-def test_nodes_that_are_not_known_yet_are_not_tried(
-    by: Any, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_that_are_not_known_yet_are_not_tried(by, job, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     if job:
         monkeypatch.setenv("SLURM_JOB_ID", job)

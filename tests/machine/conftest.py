@@ -1,14 +1,13 @@
 """What the tests of the machine share: a made-up NVML."""
 
 import sys
-from collections.abc import Callable
 
 import pytest
 from fake_pynvml import FakeGpu, FakePynvml
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakePynvml]:
+def install(monkeypatch: pytest.MonkeyPatch):
     """Puts simulated GPUs in the place of pynvml; all are visible."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 

@@ -78,21 +78,12 @@ def test_gpus_as_the_driver_tells_them(nvidia_smi: Path) -> None:
     assert detect().gpus == found
 
 
-@each(
-    ("script", "note"),
-    [
-        ("/bin/sh\necho has failed; exit 9", "nvidia-smi failed: has failed"),
-        ("/bin/sh\necho 'No devices were found'", "by nvidia-smi"),
-        ("/bin/sh\nexec sleep 60", "nvidia-smi failed: no answer from "),
-        ("/no/such/interpreter", "nvidia-smi failed: "),
-        (None, "no nvidia-smi on PATH"),
-    ],
-)
-def test_no_gpus_and_why(nvidia_smi: Path, monkeypatch, script: str | None, note: str) -> None:
+@each("script, note", TABLES["no_gpus"])
+def test_no_gpus_and_why(nvidia_smi: Path, monkeypatch, script: str, note: str) -> None:
     nvidia_smi.write_text(f"#!{script}\n")
     monkeypatch.setattr("perfgate.machine.hardware._QUERY_S", 0.5)
     with monkeypatch.context() as here:
-        if script is None:
+        if not script:
             here.setenv("PATH", "/nowhere")
         assert detect().gpus == ()
         assert detect().gpu_note.startswith(note)
@@ -106,9 +97,7 @@ SLIDERS = """\
 
 
 @each(("status", "levels"), [(0, "0 vboost 4 0, 1 vboost 4 2"), (6, "")])
-def test_the_boost_sliders_are_a_fact_where_the_driver_names_them(
-    nvidia_smi: Path, status: int, levels: str
-) -> None:
+def test_the_boost_sliders_are_a_fact_where_the_driver_names_them(nvidia_smi, status, levels):
     nvidia_smi.write_text(
         f'#!/bin/sh\n[ "$*" = "boost-slider -l" ] || {{ echo "NVIDIA B200, 1, 580.1"; exit; }}\n'
         f"echo '{SLIDERS}'\nexit {status}\n"

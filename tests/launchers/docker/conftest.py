@@ -1,17 +1,15 @@
 """A machine with Docker for each test of the docker launcher."""
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from docker_host import DockerHost, docker_host
+from docker_host import docker_host
 
 from perfgate.launchers.docker import launcher
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DockerHost]:
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path):
     """Its daemon is played, and its program where it is not installed; no container is left."""
     launcher._have.cache_clear()
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))

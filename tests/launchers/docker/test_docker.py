@@ -3,14 +3,19 @@
 import json
 import os
 import signal
+import subprocess
 import sys
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
-from docker_host import CPU, IMAGE, SITE
-from witnesses import eventually, kill_at_once
+from docker_host import CPU, IMAGE, SITE, DockerHost
+from refusals import refused
+from tables import each
+from witnesses import eventually, kill_at_once, program
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
@@ -35,10 +40,8 @@ LISTENS = (
     "time.sleep(600)\n"
 )
 STUBBORN = (
-    "import signal, time\n"
-    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "print('ready', flush=True)\n"
-    "time.sleep(600)\n"
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('ready', flush=True); time.sleep(600)\n"
 )
 
 
@@ -87,14 +90,7 @@ def is_ready(job) -> bool:
     return "ready" in job.stdout.read_text()
 
 
-def argv_of(process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
-
-
-@pytest.mark.parametrize("result", [None, "out.txt"])
+@each("result", [None, "out.txt"])
 def test_a_program_ends_with_its_status_and_its_output_is_kept(run, result):
     code = "import sys; print(open('in.txt').read()); print('err', file=sys.stderr); sys.exit(3)"
     job = run.start(python(code, files={"in.txt": "data"}, stdout=result))
@@ -111,7 +107,7 @@ def test_it_gets_its_variables_which_no_command_line_and_no_file_shows(run, host
     secrets = {"HF_TOKEN": "open sesame", "MY_LICENCE": "sesame too"}
     job = run.start(python(LISTENS, 0, env={"A": "x y", **secrets}))
     eventually(lambda: is_ready(job))
-    seen = [word for one in psutil.process_iter() for word in argv_of(one)]
+    seen = [word for one in psutil.process_iter(["cmdline"]) for word in one.info["cmdline"] or ()]
     files = [file.read_text() for file in run.folder.rglob("*") if file.is_file()]
     assert not any("sesame" in text for text in (*seen, *files))
     (container,) = host.containers
@@ -123,8 +119,8 @@ def test_it_gets_its_variables_which_no_command_line_and_no_file_shows(run, host
 KILLED = "import os; os.kill(os.getpid(), {})"
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "failure"),
+@each(
+    "code, status, failure",
     [
         *((f"raise SystemExit({status})", status, "server_died") for status in (125, 126, 127)),
         (KILLED.format(11), -11, "server_died"),
@@ -154,7 +150,7 @@ def test_its_sockets_and_cpu_time_are_seen(run):
     eventually(lambda: job.listens(port))
     assert not job.listens(1)
     eventually(lambda: job.cpu_seconds() > 0)
-    assert any("create_server" in " ".join(argv_of(one)) for one in job.processes())
+    assert any("create_server" in " ".join(one.cmdline()) for one in job.processes())
     assert job.pid not in {one.pid for one in job.processes()}
 
 
@@ -173,21 +169,15 @@ def test_a_network_of_its_own_has_one_port_here_and_clients_of_the_engine_are_in
     assert first["PortBindings"] == {f"{port}/tcp": published}
     assert second["NetworkMode"] == f"container:{host.runs[0]['name']}"
     assert not second["PortBindings"]
-
-
-def test_no_network_is_refused(run):
     with pytest.raises(InputError, match="cannot be reached"):
         run.place(DockerLauncher(replace(SITE, network="none"))).free_port()
 
 
-def test_clients_of_others_stay_outside(run, host):
+def test_clients_of_others_stay_outside_and_the_record_says_which_image_it_was(run, host):
     job = run.place().start_client(python("print('here')"), run.folder, "client")
     assert job.wait(total_s=60).status == 0
     assert (job.stdout.read_text(), host.runs) == ("here\n", [])
-
-
-def test_the_record_says_which_image_it_was(run):
-    assert run.place().facts["docker"] == {
+    assert run.placement.facts["docker"] == {
         "image": IMAGE,
         "id": "sha256:" + "ab" * 32,
         "digests": [f"{IMAGE}@sha256:" + "cd" * 32],
@@ -196,14 +186,11 @@ def test_the_record_says_which_image_it_was(run):
     }
 
 
-def test_stop_asks_first(run):
+def test_stop_asks_first_and_ends_what_does_not_listen(run, host):
     job = run.stubborn(STUBBORN.replace("signal.SIG_IGN", "lambda *_: exit(7)"))
     ended = job.stop()
     assert (ended.status, ended.reason) == (7, "stopped")
     assert job.stop() == ended
-
-
-def test_stop_ends_what_does_not_listen(run, host):
     assert run.stubborn().stop(0.2).reason == "stopped"
     assert host.containers == []
 
@@ -224,14 +211,13 @@ def test_a_clean_up_that_is_interrupted_is_left_to_the_guard(run, host, monkeypa
     job = run.stubborn()
     monkeypatch.setattr(docker_launcher.DockerPlacement, "close", lambda _: None)
     monkeypatch.setattr(containers, "of_start", lambda _: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        run.undo.close()
+    refused(run.undo.close, error=KeyboardInterrupt)
     assert host.containers == []
     job.stop()
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_gone"),
+@each(
+    "changes, is_gone",
     [
         ({"pid": 2**22 + 1}, True),
         ({"began": 1}, True),
@@ -253,6 +239,8 @@ def test_the_next_start_removes_those_of_a_gone_perfgate(run, host, monkeypatch,
     assert len(host.containers) == (0 if is_gone else 1)
     told = [f"removed {orphan.container}, whose perfgate process has ended"]
     assert run.told == (told if is_gone else [])
+    orphan.stop(0.0)
+    run.told.clear()
 
 
 @pytest.mark.parametrize(
@@ -273,29 +261,23 @@ def test_what_docker_cannot_start_is_told_in_its_words(run, host, argv, scenario
 def test_a_daemon_that_does_not_answer_or_no_docker(run, host, monkeypatch):
     host.trouble("hangs")
     monkeypatch.setattr(containers.call, "__defaults__", (0.5,))
-    with pytest.raises(RunError, match="no answer from") as caught:
-        run.place()
-    assert "the Docker daemon does not answer" in caught.value.hint
+    caught = refused(run.place, match="no answer from", error=RunError)
+    assert "the Docker daemon does not answer" in caught.hint
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(MissingProgram, match="docker is not installed"):
-        run.place()
+    refused(run.place, match="docker is not installed", error=MissingProgram)
 
 
-def test_an_image_that_is_not_here_is_pulled(run, host):
-    host.in_registry(OTHER.image)
-    run.place(DockerLauncher(OTHER))
-    assert "pulling registry/other:2" in run.told
-
-
-def test_an_image_that_is_nowhere_or_takes_too_long_is_told(run, host):
-    with pytest.raises(RunError, match="could not be pulled") as caught:
-        run.place(DockerLauncher(OTHER))
-    assert caught.value.failure == "config_error"
-    assert "manifest unknown" in caught.value.evidence[-1]
-    assert "docker.image in site.yaml" in caught.value.hint
+def test_an_image_that_is_not_here_is_pulled_and_told_where_it_is_nowhere_or_late(run, host):
+    caught = refused(run.place, DockerLauncher(OTHER), match="could not be pulled", error=RunError)
+    assert caught.failure == "config_error"
+    assert "manifest unknown" in caught.evidence[-1]
+    assert "docker.image in site.yaml" in caught.hint
     host.in_registry(OTHER.image, seconds=60)
     with pytest.raises(RunError, match=r"was not pulled in 0\.5 s"):
         run.place(DockerLauncher(replace(OTHER, pull_s=0.5)))
+    host.in_registry(OTHER.image)
+    run.place(DockerLauncher(OTHER))
+    assert run.told[-1] == "pulling registry/other:2"
 
 
 def test_the_image_is_that_of_the_release_that_is_said_else_of_the_document(run, host):
@@ -312,8 +294,7 @@ def test_an_unknown_image_and_ranks_are_refused():
     unknown = replace(CPU, source=replace(CPU.source, engine_version=None))
     with pytest.raises(InputError, match=r"docker\.image in site\.yaml"):
         DockerLauncher(replace(SITE, image=None)).locations(Locations(), unknown, None)
-    with pytest.raises(InputError, match="starts no ranks"):
-        inside(replace(CPU, launch=Launch("mpirun")))
+    refused(inside, replace(CPU, launch=Launch("mpirun")), match="starts no ranks")
 
 
 def inside(scenario=CPU) -> Locations:
@@ -323,14 +304,11 @@ def inside(scenario=CPU) -> Locations:
 def test_a_program_that_only_the_image_has_is_asked_there(host):
     host.image(trtllm_bench='echo "$1: 1.2.3"; echo trouble >&2; exit 2')
     argv = (*inside().find(TRTLLM_BENCH), "--version")
+    assert inside().ask(("echo", "here"), 60).stdout == "here\n"
+    assert host.runs == [], "others are asked here"
     answer = inside().ask(argv, 60, of_engine=True)
     assert (answer.status, answer.stderr) == (2, "trouble\n")
     assert answer.stdout == "--version: 1.2.3\n"
-
-
-def test_others_are_asked_here_and_one_that_it_lacks_is_an_answer(host):
-    assert inside().ask(("echo", "here"), 60).stdout == "here\n"
-    assert host.runs == []
     assert inside().ask(("no-such-program",), 60, of_engine=True).status == 127
 
 
@@ -349,3 +327,92 @@ def test_a_folder_in_another_image_is_where_its_programs_are_called():
     where = replace(other.locations(Locations(), CPU, None), build=Installation("/opt/old"))
     assert where.find(TRTLLM_BENCH) == ("/opt/old/bin/trtllm-bench",)
     assert where.engine_environment == {}
+
+
+# No container outlives perfgate, whoever is killed: perfgate, its wardens, the guard, all.
+
+TESTS = Path(__file__).parents[2]
+# The first hears no SIGTERM, as an engine that is stuck in a kernel.
+PROGRAMS = {"stubborn": "trap '' TERM; while :; do sleep 1; done", "obedient": "exec sleep 600"}
+
+
+@contextmanager
+def perfgate(host, folder: Path, name="stubborn", then="wait"):
+    """A process that has a container of that program; dead after the block."""
+    host.image(**PROGRAMS)
+    argv = program("docker_driver", folder / "run", name, then)
+    env = {**os.environ, "PYTHONPATH": f"{TESTS.parent}/src:{TESTS}"}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(argv, env=env, **streams) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def started(process: subprocess.Popen, host: DockerHost) -> None:
+    """Wait until it has its container."""
+    assert "started\n" in iter(process.stdout.readline, "")
+    eventually(lambda: host.containers)
+
+
+def guards(process: subprocess.Popen) -> list[psutil.Process]:
+    family = psutil.Process(process.pid).children(recursive=True)
+    return [one for one in family if "cleanup_guard.py" in " ".join(one.cmdline())]
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("stubborn", signal.SIGTERM), ("stubborn", signal.SIGKILL), ("obedient", signal.SIGINT)],
+)
+def test_perfgate_is_ended(host, tmp_path, name, sent):
+    with perfgate(host, tmp_path, name) as process:
+        started(process, host)
+        process.send_signal(sent)
+        eventually(lambda: not host.containers)
+
+
+def test_a_test_fails(host, tmp_path):
+    with perfgate(host, tmp_path, "obedient", then="fail") as process:
+        process.wait(60)
+        assert process.returncode == 1
+        eventually(lambda: not host.containers)
+
+
+def test_perfgate_is_killed_before_the_container_is_there(host, tmp_path):
+    with perfgate(host, tmp_path) as process:
+        host.trouble("slow", "0.8")
+        eventually(lambda: host.runs)
+        assert not host.containers
+        process.kill()
+        time.sleep(1.0)  # now the daemon makes it, although nobody waits for it
+        eventually(lambda: not host.containers)
+
+
+def test_the_guard_is_killed_and_perfgate_goes_on(host, tmp_path):
+    with perfgate(host, tmp_path, "obedient") as process:
+        started(process, host)
+        killed = guards(process)
+        assert killed
+        for guard in killed:
+            guard.kill()
+        assert host.containers
+        process.send_signal(signal.SIGINT)
+        eventually(lambda: not host.containers)
+
+
+@pytest.mark.parametrize("killed", ["guard", "everything"])
+def test_what_is_left_when_all_are_killed_at_once_the_next_start_removes(host, tmp_path, killed):
+    with perfgate(host, tmp_path) as process:
+        started(process, host)
+        driver = psutil.Process(process.pid)
+        others = guards(process) if killed == "guard" else driver.children(recursive=True)
+        kill_at_once(driver, *others)
+        process.wait()
+    assert host.containers, "a container is no child of perfgate"
+    told: list[str] = []
+    request = PlacementRequest(CPU, tmp_path / "next", 60, told.append)
+    with DockerLauncher(SITE).placed(request):
+        assert not host.containers
+    (line,) = told
+    assert line.endswith("whose perfgate process has ended")

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from building import SCENARIO
@@ -14,13 +13,8 @@ from tables import each
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.launchers.docker.containers import (
-    HOME,
-    ContainerSettings,
-    handed_to_docker,
-    not_started,
-    run_words,
-)
+from perfgate.launchers.docker import containers
+from perfgate.launchers.docker.containers import HOME, ContainerSettings
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 
@@ -33,7 +27,7 @@ SERVE = Command(("trtllm-serve", "model"), {"A": "1"}, cwd=RUN)
 
 def words(site=ROOT, command=SERVE, *, has_gpus=False, folders=(), environ=None, **place):
     box = ContainerSettings(IMAGE, site, has_gpus, folders)
-    return [*run_words(box, command, NAME, environ or {}, labels=LABELS, **place)]
+    return [*containers.run_words(box, command, NAME, environ or {}, labels=LABELS, **place)]
 
 
 def values(found: list[str], option: str) -> list[str]:
@@ -49,7 +43,7 @@ def test_the_whole_of_it() -> None:
     ]
 
 
-def visible(devices: str) -> dict[str, Any]:
+def visible(devices: str):
     """GPUs that the person has chosen."""
     return {"has_gpus": True, "environ": {"CUDA_VISIBLE_DEVICES": devices}}
 
@@ -76,7 +70,7 @@ FAST = replace(ROOT, mounts=("/fast:/models:ro",))
         ({"site": FAST, "folders": (MODELS,)}, "-v", ["/fast:/models:ro", "/runs/one:/runs/one"]),
     ],
 )
-def test_the_values_of_an_option(case: dict[str, Any], option: str, expected: list[str]) -> None:
+def test_the_values_of_an_option(case, option: str, expected: list[str]) -> None:
     assert values(words(**case), option) == expected
 
 
@@ -108,7 +102,7 @@ def test_variables_are_named_and_not_written_and_passed_on_where_they_are_set() 
     asked = ["NVIDIA_VISIBLE_DEVICES=void", "HF_TOKEN", "A", "MY_API_KEY"]
     assert values(found, "-e") == [*asked, "PERFGATE_LAUNCH"]
     assert not any("_1" in word for word in found)
-    assert handed_to_docker(command) == {"HF_TOKEN": "hf_1", "A": "2"}
+    assert containers.handed_to_docker(command) == {"HF_TOKEN": "hf_1", "A": "2"}
 
 
 def test_what_docker_is_left_to_decide_is_not_said_and_the_sites_options_come_last() -> None:
@@ -139,10 +133,11 @@ def test_dockers_own_program_reads_it_as_it_is_meant(tmp_path: Path) -> None:
     with docker_host(real=True) as host:
         host.image(IMAGE)
         host.trouble("unknown-gpus")
-        env = {"PATH": os.environ["PATH"], **handed_to_docker(command), **host.environment}
+        given = {**containers.handed_to_docker(command), **host.environment}
+        env = {"PATH": os.environ["PATH"], **given}
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
         (asked,) = host.runs
-    assert "could not select device driver" in not_started(done.returncode, done.stderr)
+    assert "could not select device driver" in containers.not_started(done.returncode, done.stderr)
     settings = asked["HostConfig"]
     (gpus,) = settings["DeviceRequests"]
     assert gpus["DeviceIDs"] == ["GPU-1", "GPU-2"]

@@ -1,8 +1,5 @@
 """What the tests of the local launcher share."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from witnesses import HIDERS, eventually, living, program, roll_in
 
@@ -12,14 +9,14 @@ from perfgate.launchers.local.launcher import LocalLauncher
 
 
 @pytest.fixture
-def roll(tmp_path: Path) -> Iterator[Path]:
+def roll(tmp_path):
     """Where misbehaving programs sign that they have started."""
     with roll_in(tmp_path) as roll:
         yield roll
 
 
 @pytest.fixture
-def start(tmp_path: Path):
+def start(tmp_path):
     """Starts a command in `tmp_path/run`; what has ended has left nothing, the rest is stopped."""
     jobs: list[LocalJob] = []
 
@@ -36,7 +33,7 @@ def start(tmp_path: Path):
 
 
 @pytest.fixture
-def start_hider(start, roll: Path):
+def start_hider(start, roll):
     """Starts a program that is hard to end, and waits until all of it is there."""
 
     def start_hider(name: str) -> LocalJob:

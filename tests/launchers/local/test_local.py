@@ -1,7 +1,10 @@
-"""The local launcher: what it writes, how it says a program ended, what it refuses."""
+"""The local launcher: what it writes, refuses and keeps of a hang, and how a program ended."""
 
 import errno
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,12 +14,14 @@ from unittest.mock import Mock
 
 import psutil
 import pytest
+from refusals import refused
 from tables import each
 from witnesses import HIDERS, eventually, living, program, signed
 
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.untrusted_files import UntrustedFile
+from perfgate.launchers.local import job as local_job
 from perfgate.launchers.local import launcher as local
 from perfgate.launchers.local.job import MARK, LocalJob, marked
 from perfgate.launchers.local.launcher import LocalLauncher
@@ -26,32 +31,32 @@ def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
-@each("code, status", [("exit()", 0), ("exit(3)", 3), ("import os; os.kill(os.getpid(), 11)", -11)])
-def test_a_program_that_ends_by_itself_has_exited_with_its_status(start, code, status):
-    ended = start(*python(code)).wait()
+SAYS = "import os, sys; print('one', flush=True); print('two', file=sys.stderr, flush=True); "
+
+
+@each("end, status", [("exit()", 0), ("exit(3)", 3), ("os.kill(os.getpid(), 11)", -11)])
+def test_status_output_and_errors_of_a_program_are_those_of_this_job_alone(start, end, status):
+    job = start(*python(SAYS + end))
+    ended = job.wait()
     assert (ended.status, ended.reason, ended.leftovers) == (status, "exited", ())
-
-
-def test_output_and_errors_go_to_their_files_which_begin_anew_with_each_job(start):
-    start(*python("print('old')")).wait()
-    job = start(*python("import sys; print('one'); print('two', file=sys.stderr)"))
-    job.wait()
     assert (job.stdout.read_text(), job.stderr.read_text()) == ("one\n", "two\n")
     assert (job.stdout.name, job.tail()) == ("job.out", ("one", "two"))
 
 
-ENVIRONMENT = "*(os.environ[name] for name in ('FROM_CALLER', 'REPLACED', 'TERM'))"
+ITS_OWN = """\
+import os, sys
+print(*(os.environ[name] for name in ('FROM_CALLER', 'REPLACED', 'TERM')))
+print(os.environb[b'UNDECODABLE'], sys.stdin.read() == '')
+print(os.getsid(0) == os.getpgrp() == os.getpid())
+"""
 LARGE = {f"LARGE_{number}": "x" * 100_000 for number in range(5)}  # more than a pipe holds
 
 
 @each(
     "argv, env, output",
     [
-        (python(f"import os; print({ENVIRONMENT})"), {"REPLACED": "c"}, "a c dumb\n"),
-        (python("import os; print(os.environb[b'UNDECODABLE'])"), {}, "b'\\xff'\n"),
+        (python(ITS_OWN), {"REPLACED": "c"}, "a c dumb\nb'\\xff' True\nTrue\n"),
         (python("import os; print(sum(map(len, os.environ.values())) > 5e5)"), LARGE, "True\n"),
-        (python("import sys; print(sys.stdin.read() == '')"), {}, "True\n"),
-        (python("import os; print(os.getsid(0) == os.getpgrp() == os.getpid())"), {}, "True\n"),
         (("echo", "$HOME", "*", "a  b; echo c"), {}, "$HOME * a  b; echo c\n"),
     ],
 )
@@ -109,8 +114,7 @@ def test_what_cannot_be_executed_is_missing_and_leaves_none(start, tmp_path, nam
 
 
 def test_folders_that_cannot_be_used_are_told(start, tmp_path):
-    with pytest.raises(InputError, match="no such working folder"):
-        start("true", cwd=tmp_path / "nowhere")
+    refused(start, "true", cwd=tmp_path / "nowhere", match="no such working folder")
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match=r"cannot write .*file: Not a directory") as error:
         LocalLauncher().start(Command(("true",)), tmp_path / "file", "job")
@@ -133,8 +137,7 @@ def test_a_program_that_puts_links_in_place_of_its_logs_is_not_believed(start, t
     job.wait()
     (told,) = job.tail(5)
     assert told.endswith("job.err: not a regular file, so it is not opened")
-    with pytest.raises(UntrustedFile, match="a symbolic link to"):
-        job.keep_evidence("it hangs")
+    refused(job.keep_evidence, "it hangs", match="a symbolic link to", error=UntrustedFile)
     assert (tmp_path / "foreign").read_text() == "root:x:secret\n"
 
 
@@ -155,12 +158,10 @@ def test_raw_logs_and_files_with_secrets_are_for_their_owner_alone(start, umask)
     }
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_a_run_error(start, tmp_path, monkeypatch, number):
-    full = OSError(number, os.strerror(number))
+def test_a_full_disk_is_a_run_error(start, tmp_path, monkeypatch):
+    full = OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr(local, "created_regular", Mock(side_effect=full))
-    with pytest.raises(RunError, match="disk_full"):
-        start("true")
+    refused(start, "true", match="disk_full", error=RunError)
     assert not any((tmp_path / "run").iterdir())
 
 
@@ -288,8 +289,7 @@ def test_a_program_that_writes_is_not_silent_though_slow_and_total_time_ends_it(
 def test_ctrl_c_during_stop_still_ends_everything(start_hider, roll, monkeypatch):
     job = start_hider("deaf")
     monkeypatch.setattr(job, "_pause", lambda _: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        job.stop(grace_s=600)
+    refused(job.stop, grace_s=600, error=KeyboardInterrupt)
     monkeypatch.undo()
     eventually(lambda: living(roll) == [] == marked(job.mark))
     assert job.stop().reason == "stopped"
@@ -337,3 +337,86 @@ def test_the_programs_mark_holds_that_of_the_launch_around_it(start, monkeypatch
     job = start("sleep", "600")
     assert psutil.Process(job.pid).environ()[MARK] == f"outer/{job.mark}"
     assert psutil.Process(job.pid) in marked("outer")
+
+
+# What is kept of a program that hangs; keeping it hinders nothing.
+
+SERVER = "import threading; print('up', flush=True); threading.Event().wait()"
+STACKS = 'echo "Process $3: python --api-key said-too"; echo "Python v3.11.7 (python)"'
+
+
+@pytest.fixture
+def server(start, tmp_path, monkeypatch):
+    """A server with secrets, which hangs, where no py-spy is."""
+    monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
+    python = str(psutil.Process().exe())
+    job = start(python, "-c", SERVER, "--api-key", "said-too", "hf_0123456789", name="server")
+    eventually(lambda: "up" in job.stdout.read_text())
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(sys, "executable", shutil.which("python3", path=os.defpath) or "")
+    return job
+
+
+def write_py_spy(tmp_path: Path, script: str) -> None:
+    tool = tmp_path / "bin" / "py-spy"
+    tool.write_text(f"#!/bin/sh\nPATH={os.defpath}\n{script}\n")
+    tool.chmod(0o755)
+
+
+def test_states_and_stacks_are_kept_without_secrets_and_the_program_goes_on(server, tmp_path):
+    write_py_spy(tmp_path, STACKS)
+    server.keep_evidence("a client hangs")
+    text = server.evidence.read_text()
+    assert re.match(r"....-..-..T..:..:..[+-]..:.. a client hangs\nprocesses:\n", text)
+    assert re.search(rf"  pid {server.pid} python\S* sleeping, waits in \S+: ", text)
+    assert f"stacks:\n  pid {server.pid}, by py-spy dump:\n  Python v3.11.7 (python)\n" in text
+    assert server.poll() is None
+    assert "--api-key *** ***" in text
+    for secret in ("said-too", "hf_0123456789"):
+        assert secret not in text
+
+
+def test_without_py_spy_the_states_remain(server):
+    assert server.give_up("silence", "it wrote nothing").reason == "silence"
+    text = server.evidence.read_text()
+    assert f"  pid {server.pid} " in text
+    assert "stacks:\n  no py-spy beside " in text
+
+
+def test_evidence_of_a_program_that_has_ended_is_added_to_what_there_is(server):
+    server.keep_evidence("once")
+    server.stop()
+    server.keep_evidence("and again")
+    first, again = server.evidence.read_text().split("and again\n")
+    assert "once" in first
+    assert "processes:\n  none is left\n" in again
+    shutil.rmtree(server.folder)
+    server.keep_evidence("nobody will see it")
+    assert not server.folder.exists()
+
+
+def test_a_full_disk_is_reported_after_the_program_has_ended(server, monkeypatch):
+    monkeypatch.setattr(local_job, "opened_regular", lambda *_: os.open("/dev/full", os.O_WRONLY))
+    error = refused(server.give_up, "silence", "it wrote nothing", error=RunError)
+    assert error.failure == "disk_full"
+    assert server.poll() is not None
+
+
+def test_a_py_spy_that_hangs_is_given_up(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(local_job, "STACKS_S", 0.2)
+    write_py_spy(tmp_path, "exec sleep 600")
+    server.keep_evidence("a client hangs")
+    assert "/py-spy in 0 s" in server.evidence.read_text()
+    assert server.poll() is None
+
+
+def test_a_process_that_cannot_be_read_is_given_up(server, tmp_path, monkeypatch):
+    stuck = tmp_path / "stuck.py"
+    state = {"pid": "7", "name": "x", "state": "disk sleep", "waits": "nvidia_ioctl", "argv": []}
+    stuck.write_text(f"import time; print({json.dumps(state)!r}, flush=True); time.sleep(60)")
+    monkeypatch.setattr(local_job, "LOOK", stuck)
+    monkeypatch.setattr(local_job, "EVIDENCE_S", 0.5)
+    server.keep_evidence("a client hangs")
+    head = "processes:\n  pid 7 x disk sleep, waits in nvidia_ioctl: \n  no more: no answer from "
+    assert head in server.evidence.read_text()

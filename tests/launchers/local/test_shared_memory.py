@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,7 +17,6 @@ from witnesses import eventually, everybody, kill_at_once, living, program, runn
 
 from perfgate.launchers.base import Exit, Job
 from perfgate.launchers.local import shared_memory
-from perfgate.launchers.local.job import LocalJob
 
 SHM = Path("/dev/shm")
 OURS, ANOTHERS = 1000, 1001  # users
@@ -29,7 +27,7 @@ in_the_first_namespace = pytest.mark.skipif(
 
 
 @pytest.fixture
-def name() -> Iterator[str]:
+def name():
     """Of a file that is in /dev/shm in no other test."""
     name = f"perfgate-test-{uuid.uuid4().hex}"
     yield name
@@ -41,7 +39,7 @@ def name() -> Iterator[str]:
 def share(start, roll, name):
     """Starts a program that shares memory in some way, and waits until it does."""
 
-    def share(how: str) -> LocalJob:
+    def share(how: str):
         job = start(*program("sharing", how, roll, name))
         eventually(lambda: signed(roll))
         return job

@@ -5,10 +5,8 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 
 import psutil
@@ -41,26 +39,16 @@ class Family:
 
     driver: Popen[str]
     mark: str
-    rolls: dict[str, Path]
-
-    def are_all_there(self) -> bool:
-        return all(living(roll) == HIDERS[name] for name, roll in self.rolls.items())
-
-    def are_all_gone(self) -> bool:
-        """Whether nobody is left: the driver ends too, and all that has signed a roll."""
-        return not everybody(self.mark) and not any(map(living, self.rolls.values()))
+    rolls: dict
 
     def wardens(self, which: str) -> list[psutil.Process]:
         """Of each program the outer warden, or the inner one."""
-        found = wardens(self.mark)
-        pids = {one.pid for one in found}
-        return [one for one in found if (one.ppid() in pids) == (which == "inner")]
+        found, count = wardens(self.mark), len(self.rolls)
+        return found[:count] if which == "outer" else found[count:]
 
 
 @contextmanager
-def family(
-    folder: Path, *names: str, then: str = "wait", ready: bool = True, gone: bool = True
-) -> Iterator[Family]:
+def family(folder, *names, then="wait", ready=True, gone=True):
     """A driver of the programs `names`, when all are there; all are gone after the block."""
     mark = uuid.uuid4().hex
     with ExitStack() as stack:
@@ -73,18 +61,16 @@ def family(
         driver = stack.enter_context(running(call, mark, untraced(os.environ)))
         them = Family(driver, mark, rolls)
         if ready:
-            eventually(them.are_all_there)
+            eventually(lambda: all(living(roll) == HIDERS[name] for name, roll in rolls.items()))
         yield them
         if gone:
-            eventually(them.are_all_gone)
+            # The driver ends too, and all that has signed a roll.
+            eventually(lambda: not everybody(mark) and not any(map(living, rolls.values())))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "number",
-    sized((signal.SIGKILL, signal.SIGINT), (signal.SIGKILL, *TOLD)),
-)
-def test_nothing_outlives_a_killed_driver(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("number", sized((signal.SIGKILL, signal.SIGINT), (signal.SIGKILL, *TOLD)))
+def test_nothing_outlives_a_killed_driver(tmp_path, number: int) -> None:
     with family(tmp_path, *HIDERS) as them:
         them.driver.send_signal(number)
 
@@ -100,7 +86,7 @@ def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(tmp_path, 
         them.driver.kill()
 
 
-def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path: Path) -> None:
+def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path) -> None:
     with family(tmp_path, "deaf", then="stop") as them:
         log = tmp_path / "run" / "deaf.out"
         eventually(lambda: "heard SIGTERM" in log.read_text())
@@ -109,12 +95,12 @@ def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path: P
 
 
 @pytest.mark.parametrize("then", ["fail", "forget", "exit at once"])
-def test_nothing_outlives_a_driver_that_ends_by_itself(tmp_path: Path, then: str) -> None:
+def test_nothing_outlives_a_driver_that_ends_by_itself(tmp_path, then: str) -> None:
     with family(tmp_path, "scrubbed", then=then, ready=False) as them:
         eventually(lambda: them.driver.poll() is not None)
 
 
-def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path: Path) -> None:
+def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path) -> None:
     with family(tmp_path, "deaf", then="fork", gone=False) as them:
         children = psutil.Process(them.driver.pid).children
         copies = eventually(lambda: [c for c in children() if "driver.py" in " ".join(c.cmdline())])
@@ -125,7 +111,7 @@ def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path: P
 
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "with the driver"])
 @pytest.mark.parametrize("which", ["outer", "inner"])
-def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: bool) -> None:
+def test_nothing_outlives_killed_wardens(tmp_path, which: str, is_alone: bool) -> None:
     with family(tmp_path, *HIDERS) as them:
         victims = them.wardens(which)
         assert len(victims) == len(HIDERS)
@@ -134,14 +120,14 @@ def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: b
         kill_at_once(*victims)
 
 
-def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path: Path) -> None:
+def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path) -> None:
     with family(tmp_path, "scrubbed") as them:
         (outer,) = them.wardens("outer")
         os.killpg(outer.pid, signal.SIGKILL)
         them.driver.kill()
 
 
-def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path: Path) -> None:
+def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path) -> None:
     with family(tmp_path, "deaf", gone=False) as them:
         kill_at_once(psutil.Process(them.driver.pid), *wardens(them.mark))
         eventually(lambda: signed(them.rolls["deaf"]) is None)

@@ -1,111 +1,70 @@
 """The watch of nodes: as a program it ends when asked or alone; from here its faults are notes."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import pytest
 from tables import each
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "machine" / "conditions"))
-
-from burners import burnt_s, stranger
+from witnesses import eventually
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.launchers.local.job import LocalJob, kill
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch
-from perfgate.launchers.nodes.watch import PLACE, WATCHES, watching
-from perfgate.machine.conditions.conditions import Conditions, conditions_of, not_watched
-from perfgate.machine.conditions.watch import NodesWatch
+from perfgate.launchers.nodes.watch import WATCHES, watching
+from perfgate.machine.conditions.conditions import conditions_of, not_watched
 from perfgate.scenarios.scenario import Hardware
 
 ARGV = (sys.executable, "-P", "-m", node_watch.__name__, "a", "0")
 PATIENCE_S = 60.0
 # Starts the watch, hands its output on, and is killed.
-PARENT = """\
-import subprocess, sys, time
-child = subprocess.Popen(sys.argv[2:], stdout=open(sys.argv[1], "w"))
-print(child.pid, flush=True)
-time.sleep(600)
-"""
+PARENT = ("/bin/sh", "-c", '"$@" >"$0" & echo $!; exec sleep 600')
 
 
 @contextmanager
-def running() -> Iterator["subprocess.Popen[str]"]:
+def running():
     """The program, when its first look is over."""
     with subprocess.Popen(ARGV, stdout=subprocess.PIPE, text=True) as program:
         try:
-            assert program.stdout is not None
             assert program.stdout.readline() == f"{WATCHES}\n"
             yield program
         finally:
             program.kill()
 
 
-def told(text: str) -> Conditions:
-    (line,) = text.splitlines()
-    return conditions_of(json.loads(line))
-
-
-def told_by(program: "subprocess.Popen[str]", sent: int = signal.SIGTERM) -> Conditions:
-    """What the program has seen when it is asked to end."""
-    program.send_signal(sent)
-    output, _ = program.communicate(timeout=PATIENCE_S)
-    assert program.returncode == 0
-    return told(output)
-
-
 @each("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
     with running() as program:
-        seen = told_by(program, sent)
+        program.send_signal(sent)
+        output, _ = program.communicate(timeout=PATIENCE_S)
+    seen = conditions_of(json.loads(output))
+    assert program.returncode == 0
     assert seen.samples >= 2
-    assert seen.cpu is not None
     assert seen.cpu.others_share is not None
     assert seen.notes == ()
 
 
-@pytest.mark.parametrize("mark", ["b", "ab"])
-@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
-def test_who_has_another_mark_is_a_load_of_others(tmp_path: Path, mark: str) -> None:
-    with stranger(tmp_path, **{PLACE: mark}) as burner, running() as program:
-        used_s = burnt_s(burner, 0.6)
-        seen = told_by(program)
-    assert seen.cpu is not None
-    assert seen.cpu.others_share is not None
-    assert seen.cpu.others_share * seen.cpu.cores * seen.seconds > used_s - 0.25
-
-
-def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
+def test_it_ends_when_what_started_it_is_gone(tmp_path) -> None:
     file = tmp_path / "told"
-    with subprocess.Popen(
-        (sys.executable, "-c", PARENT, file, *ARGV), stdout=subprocess.PIPE, text=True
-    ) as parent:
-        assert parent.stdout is not None
+    with subprocess.Popen((*PARENT, file, *ARGV), stdout=subprocess.PIPE, text=True) as parent:
         watch = psutil.Process(int(parent.stdout.readline()))
-        while not file.read_text():
-            time.sleep(0.01)
+        eventually(file.read_text)
         parent.kill()
     try:
         watch.wait(PATIENCE_S)
     finally:
         kill([watch])
-    begun, rest = file.read_text().split("\n", 1)
-    assert (begun, told(rest).samples >= 2) == (WATCHES, True)
+    begun, seen = file.read_text().splitlines()
+    assert (begun, conditions_of(json.loads(seen)).samples >= 2) == (WATCHES, True)
 
 
 def test_a_reader_that_is_gone_is_no_trouble() -> None:
     with running() as program:
-        assert program.stdout is not None
         program.stdout.close()
         program.terminate()
         assert program.wait(PATIENCE_S) == 0
@@ -132,12 +91,12 @@ def says(text: str) -> str:
 class Nodes:
     """Nodes on this machine; `programs` are started there instead of the watch, by node."""
 
-    def __init__(self, folder: Path, **programs: str) -> None:
+    def __init__(self, folder, **programs: str) -> None:
         self.folder, self.programs = folder, programs
         self.jobs: dict[str, LocalJob] = {}
         self.argv: dict[str, tuple[str, ...]] = {}
 
-    def start(self, command: Command, folder: Path, node: str) -> LocalJob:
+    def start(self, command: Command, folder, node: str) -> LocalJob:
         if self.programs.get(node) == DEAD:
             raise RunError("slurm_unreachable", "nobody answers")
         self.argv[node] = command.argv
@@ -151,7 +110,7 @@ class Nodes:
         return [node for node, job in self.jobs.items() if job.poll() is None]
 
     @contextmanager
-    def watched(self, *names: str, hardware: Hardware = TWO) -> Iterator[NodesWatch]:
+    def watched(self, *names: str, hardware: Hardware = TWO):
         """Watch these nodes, else those with programs; nothing runs there afterwards."""
         names = names or tuple(self.programs)
         try:
@@ -161,7 +120,7 @@ class Nodes:
             assert self.running == []
 
 
-def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
+def test_every_node_is_watched_while_the_block_runs(tmp_path) -> None:
     two = Nodes(tmp_path, n1=says(TOLD))
     with two.watched("n1", "n2", hardware=Hardware("none", 0, 2)) as watch:
         assert two.running == ["n1", "n2"]
@@ -174,7 +133,7 @@ def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
     assert two.argv["n1"][1:] == ("-P", "-m", "perfgate.launchers.nodes.watch", "mark", "4")
 
 
-def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
+def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path) -> None:
     many = Nodes(
         tmp_path,
         dies="import sys; print('watches', flush=True); sys.exit('no memory left')",
@@ -209,9 +168,7 @@ DEAF = says(TOLD).replace("signal.sigwait", "import time; time.sleep(600)  # ")
         ("GRACE_S", DEAF, "not watched: the watch ended with status -9"),
     ],
 )
-def test_a_watch_that_does_not_begin_or_end_is_not_waited_for(
-    tmp_path, monkeypatch, limit, program, note
-):
+def test_no_watch_is_waited_for_without_limit(tmp_path, monkeypatch, limit, program, note):
     monkeypatch.setattr(node_watch, limit, 0.2)
     one = Nodes(tmp_path, n1=program)
     with one.watched() as watch:
@@ -220,7 +177,7 @@ def test_a_watch_that_does_not_begin_or_end_is_not_waited_for(
 
 
 @pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt])
-def test_a_block_that_fails_ends_its_watch(tmp_path: Path, raised: type[BaseException]) -> None:
+def test_a_block_that_fails_ends_its_watch(tmp_path, raised: type[BaseException]) -> None:
     one = Nodes(tmp_path, n1=says(TOLD))
 
     def fail() -> None:

@@ -1,15 +1,19 @@
-"""How nodes are reached: where a server on one listens, and what ssh and Slurm's programs say.
+"""How nodes are reached and looked at: where a server on one listens, what ssh and Slurm say.
 
 On this machine a server listens for this machine alone, elsewhere with a word of it. Scripts play
 the programs; the real ones are asked in tests/mpi and tests/slurm.
 """
 
+import json
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.core.errors import InputError, MissingProgram, RunError
@@ -19,9 +23,11 @@ from perfgate.launchers.local.job import look_argv
 from perfgate.launchers.mpirun.hosts import AGENT, Host, HostQuery, HostUnfit, Unreachable
 from perfgate.launchers.mpirun.launcher import MpirunLauncher
 from perfgate.launchers.nodes import placement
+from perfgate.launchers.nodes.preflight import doctor_command, scenario_text
 from perfgate.launchers.site import MpirunSite, SlurmSite
 from perfgate.launchers.slurm import calls as slurm_calls
 from perfgate.launchers.slurm.launcher import SlurmLauncher
+from perfgate.scenarios.files import load_scenarios
 
 OURS, OTHER = "10.0.0.1", "10.0.0.2"
 
@@ -115,13 +121,11 @@ def test_an_answer_and_a_program_that_is_not_there(play: Play) -> None:
     ],
 )
 def test_a_failure_is_told_in_its_own_words(play: Play, body, error, of_ssh, of_slurm) -> None:
-    with pytest.raises(error) as caught:
-        play(body).ask(THERE, ("true",), 0.6)
-    assert str(caught.value) == of_ssh
-    with pytest.raises(RunError) as failed:
-        slurm_calls.call(("scontrol",), 0.6)
-    assert failed.value.failure == "slurm_unreachable"
-    assert failed.value.message == f"scontrol failed: {of_slurm}"
+    caught = refused(play(body).ask, THERE, ("true",), 0.6, error=error)
+    assert str(caught) == of_ssh
+    failed = refused(slurm_calls.call, ("scontrol",), 0.6, error=RunError)
+    assert failed.failure == "slurm_unreachable"
+    assert failed.message == f"scontrol failed: {of_slurm}"
 
 
 def test_a_program_that_cannot_be_started_and_this_machine(play: Play) -> None:
@@ -149,3 +153,63 @@ def test_a_host_has_the_address_of_sshs_configuration_else_its_own(play, body, m
 def test_an_unknown_job_without_accounting_is_forgotten(play: Play) -> None:
     play("echo slurm_load_jobs error: Invalid job id specified >&2; exit 1")
     assert slurm_calls.job_facts("12").state == "FORGOTTEN"
+
+
+# The preflight of a node: the scenario file that it reads, and the program that reads it.
+
+SUITE = load_scenarios(Path(__file__).parents[3] / "scenarios")
+
+
+@each("scenario", SUITE, ids=lambda one: one.id)
+def test_it_is_read_there_as_it_is_here_but_for_its_markers(tmp_path, scenario) -> None:
+    """A marker is declared in another file, which does not go to the node."""
+    file = tmp_path / "scenario.yaml"
+    file.write_text(scenario_text(replace(scenario, markers=("of_our_own",))))
+    assert load_scenarios(file) == (replace(scenario, markers=()),)
+
+
+def test_values_that_no_script_has_are_not_in_it() -> None:
+    (mpi,) = (one for one in SUITE if one.id == "h200-v3-fp8-2node-deepgemm-on")
+    secret = {"HF_TOKEN": "s3cr3t", "MY_LICENCE": "s3cr3t too"}
+    launch = replace(mpi.launch, pass_on={**mpi.launch.pass_on, **secret})
+    text = scenario_text(replace(mpi, environment={**mpi.environment, **secret}, launch=launch))
+    assert "s3cr3t" not in text
+    assert "TRTLLM_DG_ENABLED" in text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With the scenario file of eight GPUs, and modules that nobody may import."""
+    text = scenario_text(next(one for one in SUITE if one.id == "h200-v3-fp8-2node-slurm"))
+    (tmp_path / "scenario.yaml").write_text(text)
+    for name in ("json.py", "argparse.py", "perfgate.py"):
+        (tmp_path / name).write_text("raise SystemExit('the working folder was imported')\n")
+    return tmp_path
+
+
+def checked(folder: Path, *, contained: bool) -> dict[str, dict[str, str]]:
+    """The checks by name, as the program prints them."""
+    command = doctor_command(SUITE[0], folder, contained=contained)
+    done = subprocess.run(command.argv, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer = json.loads(done.stdout)
+    assert answer["machine"]["host"]
+    assert "swap" in answer["observed"]
+    return {one["name"]: one for one in answer["checks"]}
+
+
+def test_the_program_looks_at_this_machine_and_imports_nothing_of_its_folder(folder: Path) -> None:
+    checks = checked(folder, contained=False)
+    assert checks["gpus"]["outcome"] == checks["engine"]["outcome"] == "failed"
+    assert "slurm" not in checks, "a node does not look for further nodes"
+    checks = checked(folder, contained=True)  # programs in a container are unknown
+    assert checks["engine"]["outcome"] == checks["clients"]["outcome"] == "unknown"
+
+
+def test_a_node_without_the_file_says_so(tmp_path: Path) -> None:
+    command = doctor_command(SUITE[0], tmp_path / "elsewhere", contained=False)
+    done = subprocess.run(command.argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("perfgate: ")
+    assert "elsewhere" in done.stderr
+    assert "Traceback" not in done.stderr

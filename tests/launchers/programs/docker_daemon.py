@@ -78,9 +78,7 @@ class Container:
         if why := self.refusal():
             return why
         image = folder_of(self.body["Image"])
-        own = image / "env"
-        given = pairs(own.read_text().split()) if own.exists() else {}
-        env = {**given, "PATH": f"{image / 'bin'}:/usr/bin:/bin", "HOME": "/root", **self.env}
+        env = {"PATH": f"{image / 'bin'}:/usr/bin:/bin", "HOME": "/root", **self.env}
         argv = [*(self.body["Entrypoint"] or []), *(self.body["Cmd"] or [])]
         if not self.body["Entrypoint"]:
             os.write(self.streams[1][1], b"== the image greets ==\n")
@@ -88,12 +86,10 @@ class Container:
         if program is None:
             why = f'failed to create task for container: exec: "{argv[0]}"'
             return f"{why}: executable file not found in $PATH: unknown"
-        cwd = self.body["WorkingDir"] or "/"
-        files = {"stdin": subprocess.DEVNULL}
-        files |= {"stdout": self.streams[1][1], "stderr": self.streams[2][1]}
-        self.process = subprocess.Popen(
-            [program, *argv[1:]], env=env, cwd=cwd, **files, start_new_session=True
-        )
+        (_, out), (_, err) = self.streams.values()
+        files = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err}
+        where = {"cwd": self.body["WorkingDir"] or "/", "env": env, "start_new_session": True}
+        self.process = subprocess.Popen([program, *argv[1:]], **files, **where)
         threading.Thread(target=self.wait, daemon=True).start()
         return ""
 
@@ -126,9 +122,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-    def address_string(self):
-        return "docker"
 
     def answer(self, status, value=None):
         text = b"" if value is None else json.dumps(value).encode()
@@ -192,30 +185,27 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(201, {"Id": one.id, "Warnings": []})
 
     def image(self, name):
-        if folder_of(name).is_dir():
-            digests = [f"{name}@sha256:" + "cd" * 32]
-            self.answer(200, {"Id": "sha256:" + "ab" * 32, "RepoDigests": digests})
-        else:
-            self.refuse(404, f"No such image: {name}")
+        if not folder_of(name).is_dir():
+            return self.refuse(404, f"No such image: {name}")
+        digests = [f"{name}@sha256:" + "cd" * 32]
+        return self.answer(200, {"Id": "sha256:" + "ab" * 32, "RepoDigests": digests})
 
     def images_create(self):
         name = f"{self.query['fromImage'].removeprefix('docker.io/')}:{self.query['tag']}"
         known = folder_of(name, "registry")
-        if known.is_dir():
-            time.sleep(float((known / "seconds").read_text()))
-            shutil.copytree(known, folder_of(name))
-            self.answer(200, {"status": "Pull complete", "id": "0123456789ab"})
-        else:
-            self.refuse(404, f"manifest for {name} not found: manifest unknown: manifest unknown")
+        if not known.is_dir():
+            return self.refuse(404, f"manifest for {name} not found: manifest unknown")
+        time.sleep(float((known / "seconds").read_text()))
+        shutil.copytree(known, folder_of(name))
+        return self.answer(200, {"status": "Pull complete", "id": "0123456789ab"})
 
     def container_start(self, one):
         with LOCK:
             why = one.start()
-        if why:
-            one.end(127)
-            self.refuse(400, why)
-        else:
-            self.answer(204)
+        if not why:
+            return self.answer(204)
+        one.end(127)
+        return self.refuse(400, why)
 
     def container_attach(self, one):
         self.wfile.write(

@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+from witnesses import eventually
 
 BURN = Path(__file__).with_name("programs") / "burn.py"
-PATIENCE_S = 40.0  # a crowded machine is slow
 
 
 def burn(seconds: float, *rest: object) -> tuple[str, ...]:
@@ -26,25 +26,13 @@ def stranger(folder: Path, **variables: str) -> Iterator[psutil.Process]:
     file = folder / "pid"
     environment = {**os.environ, **variables}
     subprocess.run(burn(30.0, file), check=True, stdout=subprocess.DEVNULL, env=environment)
+    eventually(file.exists)
+    process = psutil.Process(int(file.read_text()))
     try:
-        settled(file.exists)
-        process = psutil.Process(int(file.read_text()))
-        assert str(BURN) in process.cmdline()
         yield process
     finally:
-        if file.exists():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                found = psutil.Process(int(file.read_text()))
-                if str(BURN) in found.cmdline():
-                    found.kill()
-
-
-def settled(is_so: Callable[[], object]) -> None:
-    """Wait until it is so."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def burnt_s(burner: psutil.Process, least_s: float) -> float:

@@ -4,9 +4,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from unittest.mock import Mock
 
 import psutil
@@ -42,7 +40,7 @@ def nobody_watches_afterwards():
 
 
 @contextmanager
-def sleeper(program: str | Path = "/bin/sleep", **variables: str) -> Iterator[int]:
+def sleeper(program="/bin/sleep", **variables: str):
     """Pid of a child that does nothing while the block runs."""
     with subprocess.Popen((program, "60"), env={**os.environ, **variables}) as child:
         yield child.pid
@@ -56,9 +54,8 @@ def others_s(watch: Watch) -> float:
 
 
 def all_s() -> float:
-    """CPU time of everybody since boot."""
-    times = psutil.cpu_times()
-    return times.user + times.nice + times.system
+    """CPU time of everybody since boot: user, nice, system."""
+    return sum(psutil.cpu_times()[:3])
 
 
 def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,24 +136,21 @@ def test_watches_may_be_nested(install) -> None:
     assert len(inner.conditions.gpus) == 1
     cool, warm = outer.conditions.gpus
     assert (cool.slowed_share, warm.slowed_share, warm.temperature_c_top) == (0.0, 1.0, 91.0)
-    assert disturbances(outer.conditions, DisturbanceLimits()) == (
-        "GPU 1 was slowed down by heat in 100 % of the samples (limit 5 %)",
-    )
+    told = "GPU 1 was slowed down by heat in 100 % of the samples (limit 5 %)"
+    assert disturbances(outer.conditions, DisturbanceLimits()) == (told,)
 
 
 def strangers(watch: Watch) -> tuple[str, ...]:
     return watch.conditions.gpus[0].strangers
 
 
-def test_who_was_on_the_gpu_before_the_start_is_a_stranger_of_every_measurement(
-    install, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_was_on_the_gpu_before_the_start_is_always_a_stranger(install, monkeypatch) -> None:
     """In a container: the driver's pids are not those of this namespace."""
     # A server of tests/forked.py may run already: other tests have started it.
     earlier = {child.pid for child in psutil.Process().children(recursive=True)}
 
-    def tree(root: int, table: Mapping[int, Process]) -> list[Process]:
-        return [process for process in tree_of(root, table) if process.pid not in earlier]
+    def tree(*given) -> list[Process]:
+        return [one for one in tree_of(*given) if one.pid not in earlier]
 
     monkeypatch.setattr(module, "tree_of", tree)
     gpu = FakeGpu(uuid="GPU-a", pids=[[645000]])
@@ -196,7 +190,7 @@ def test_while_something_of_ours_runs_nobody_is_accused_for_being_first(install)
 
 
 @no_orphans
-def test_a_real_stranger_is_a_load_of_others_and_a_marked_one_is_none(tmp_path: Path) -> None:
+def test_a_real_stranger_is_a_load_of_others_and_a_marked_one_is_none(tmp_path) -> None:
     """Of the marked one: at most what all cores did, less what that one did."""
     with stranger(tmp_path, **MARK) as burner:
         with watched(0, interval_s=0.1) as watch:
@@ -209,7 +203,7 @@ def test_a_real_stranger_is_a_load_of_others_and_a_marked_one_is_none(tmp_path: 
     assert others_s(watch) < ended - began - used_s + 0.25
 
 
-def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path) -> None:
+def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path) -> None:
     srun = tmp_path / "srun"
     srun.symlink_to("/bin/sleep")
     with sleeper(srun, **MARK), watched(0) as here, watched(0, marked=marked()) as node:

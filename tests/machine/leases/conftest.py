@@ -5,12 +5,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from fake_pynvml import FakePynvml
 
 from perfgate.machine.leases import GpuPool
 
@@ -18,7 +16,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 
 @pytest.fixture
-def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def locks(monkeypatch: pytest.MonkeyPatch):
     """The folder of this test's locks; eight GPUs are made up.
 
     Outside of pytest's own folders, and of TMPDIR: both may be closed to other users.
@@ -48,10 +46,6 @@ class Process:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **more}
         self.popen = subprocess.Popen(argv, text=True, env={**os.environ, **env}, **pipes)
 
-    @property
-    def pid(self) -> int:
-        return self.popen.pid
-
     def says(self, beginning: str) -> str:
         """The next line; it begins as told."""
         line = self.popen.stdout.readline().strip()
@@ -66,30 +60,23 @@ class Process:
         self.popen.kill()
         self.popen.wait()
 
-    def close(self) -> None:
-        self.kill()
-        self.popen.stdin.close()
-        if self.popen.stdout is not None:
-            self.popen.stdout.close()
-
 
 @pytest.fixture
-def start(locks: Path) -> Iterator[Callable[..., Process]]:
+def start(locks: Path):
     """Starts a program; it is gone when the test ends."""
     with ExitStack() as stack:
 
         def start(name: str, *arguments: object, env=(), **more) -> Process:
             process = Process(name, *arguments, env=dict(env), **more)
-            stack.callback(process.close)
+            stack.enter_context(process.popen)
+            stack.callback(process.popen.kill)
             return process
 
         yield start
 
 
 @pytest.fixture
-def install(
-    install: Callable[..., FakePynvml], locks: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., FakePynvml]:
+def install(install, locks: Path, monkeypatch):
     """Puts a driver with GPUs of its own in the place of pynvml; no GPU is made up."""
     monkeypatch.delenv("PERFGATE_FAKE_GPUS")
     return install

@@ -7,6 +7,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from refusals import refused
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.machine.leases import GpuPool, file_locks
@@ -52,13 +53,11 @@ def test_a_link_is_never_followed(tmp_path: Path, monkeypatch) -> None:
     """Neither the default nor a lock is another's link."""
     (tmp_path / "treasure").write_text("keep me")
     (tmp_path / "gpu-1.lock").symlink_to(tmp_path / "treasure")
-    with pytest.raises(InputError):
-        take(files(tmp_path, "gpu-1"), 1, "run")
+    refused(take, files(tmp_path, "gpu-1"), 1, "run")
     assert (tmp_path / "treasure").read_text() == "keep me"
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "link")
-    with pytest.raises(InputError, match="Not a directory"):
-        file_locks.lock_folder({})
+    refused(file_locks.lock_folder, {}, match="Not a directory")
 
 
 def test_the_first_free_ones_are_taken_or_none(tmp_path: Path) -> None:
@@ -72,8 +71,7 @@ def test_the_first_free_ones_are_taken_or_none(tmp_path: Path) -> None:
     # A shared lock keeps those out who want it alone.
     shared = [take(files(tmp_path, "a"), 1, "run", shared=True) for _ in range(2)]
     let_go(shared[0])
-    with pytest.raises(Busy):
-        take(files(tmp_path, "a"), 1, "run")
+    refused(take, files(tmp_path, "a"), 1, "run", error=Busy)
     let_go(shared[1])
     let_go(take(files(tmp_path, "a"), 1, "run"))
 
@@ -116,9 +114,8 @@ def test_a_full_disk_takes_the_names_and_not_the_locks(pool: GpuPool, start, mon
 
 def test_a_full_disk_before_the_first_lease_is_an_error(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(file_locks.os, "open", no_room)
-    with pytest.raises(RunError) as caught:
-        take(files(tmp_path, "a"), 1, "run")
-    assert caught.value.failure == "disk_full"
+    caught = refused(take, files(tmp_path, "a"), 1, "run", error=RunError)
+    assert caught.failure == "disk_full"
 
 
 @only_root

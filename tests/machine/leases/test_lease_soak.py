@@ -5,7 +5,6 @@ import subprocess
 import time
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from sizes import sized
@@ -25,7 +24,7 @@ class Held:
     gave: float = float("inf")
 
 
-def read(log: Path, deaths: dict[int, float]) -> list[Held]:
+def read(log, deaths: dict[int, float]) -> list[Held]:
     """The leases; one that was never given back was held at least until its owner was killed."""
     held: list[Held] = []
     open_: dict[int, Held] = {}
@@ -79,11 +78,11 @@ def test_soak(start, locks, tmp_path) -> None:
             owners.append(start("owner", log, seed, 1000, 60, stdout=subprocess.DEVNULL))
         time.sleep(draw.uniform(0.1, 0.6))
         victim = owners.pop(draw.randrange(len(owners)))
-        deaths[victim.pid] = time.monotonic()
+        deaths[victim.popen.pid] = time.monotonic()
         victim.kill()
         held = read(log, deaths)
     for one in owners:
-        deaths[one.pid] = time.monotonic()
+        deaths[one.popen.pid] = time.monotonic()
         one.kill()
     held = read(log, deaths)
     print(f"{len(held)} leases of {seed} owners, of whom {len(deaths)} were killed")

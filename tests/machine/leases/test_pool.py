@@ -1,15 +1,17 @@
-"""Leases between processes: who gets what, and what the others read."""
+"""Leases between processes: who gets what, what others read, and what a death frees."""
 
 import json
 import os
+import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from leased import words
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.machine.leases import GpuPool, Lease, file_locks
+from perfgate.machine.conditions.processes import began
+from perfgate.machine.leases import GpuPool, Lease, file_locks, kept_open
 
 NOBODY = 65534
 ME = "20261121-100000-2"
@@ -34,12 +36,11 @@ def test_two_of_four_gpus_run_side_by_side_and_a_third_waits(pool, start) -> Non
     first = start("holder", 4, "part", 0)
     first.says("got 0,1,2,3")
     with lease(pool, 4) as second:
-        assert words(second) == "4,5,6,7"
         assert second.env == {"CUDA_VISIBLE_DEVICES": "4,5,6,7", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         assert second.synthetic
         third = start("holder", 1, "part", 30)
         told = third.says("waiting for 1 GPU: GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-09")
-        assert f"(pid {first.pid}, " in told
+        assert f"(pid {first.popen.pid}, " in told
         assert f"; GPU 4, GPU 5, GPU 6, GPU 7 held by run {ME} (pid {os.getpid()}, " in told
     third.says("got 4")
 
@@ -85,9 +86,9 @@ def test_only_gpus_that_perfgate_was_given_are_leased_under_their_names(locks, m
 def test_neighbours_are_preferred_and_a_failed_try_holds_nothing(pool, start) -> None:
     start("holder", 1, "part", 0).says("got 0")
     with lease(pool, 4) as block:
-        assert words(block) == "4,5,6,7"
+        assert block.env["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
     with lease(pool, 6) as none_is_left:
-        assert words(none_is_left) == "1,2,3,4,5,6"
+        assert none_is_left.env["CUDA_VISIBLE_DEVICES"] == "1,2,3,4,5,6"
     assert "GPU 0 held" in refusal(pool, 8)
     start("holder", 7, "part", 0).says("got 1,2,3,4,5,6,7")
 
@@ -145,11 +146,74 @@ def test_another_user_of_the_machine(pool, start, locks, tmp_path) -> None:
     ada.says("got 0,1,2,3")
     grace = start("holder", 8, "whole", 60, NOBODY, env=theirs)
     told = grace.says("waiting for the whole node (8 GPUs): GPU 0, GPU 1, GPU 2, GPU 3 held by")
-    assert f"(pid {ada.pid}, root (uid 0))" in told
-    assert f"(pid {ada.pid}, " in refusal(pool, 8)
+    assert f"(pid {ada.popen.pid}, root (uid 0))" in told
+    assert f"(pid {ada.popen.pid}, " in refusal(pool, 8)
     ada.kill()
     grace.says("got")
     again = start("holder", 1, "part", 60, env=mine)
     assert f"(uid {NOBODY})" in again.says("waiting for 1 GPU: GPU 0")
     grace.kill()
     again.says("got 0")
+
+
+# Owners that die: a lease is free when what they started is gone, and not a moment before.
+
+
+@pytest.fixture
+def measuring(start, tmp_path):
+    """An owner with a program that ignores SIGTERM; pids: owner, program, outer, inner warden."""
+    process = start("measuring", tmp_path)
+    return process, *map(int, process.says("measuring").split()[1:])
+
+
+def test_kill_9_of_the_owner_frees_its_lease_when_its_program_is_gone(pool, measuring, tmp_path):
+    process, program, *_ = measuring
+    assert (tmp_path / "beats").read_text().split()[1] == "0,1,2,3"
+    process.kill()
+    killed = time.monotonic()
+    told: list[str] = []
+    with lease(pool, 8, wait_s=60, tell=told.append) as mine:
+        took = time.monotonic()
+        assert len(mine.gpus) == 8
+        assert not began(program)
+        # The warden's patience of 1 s went by, in which the program used its GPUs.
+        assert killed + 0.5 < float((tmp_path / "beats").read_text().split()[0]) < took
+    held = "GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-090000-1"
+    assert told[0].startswith(f"waiting for 8 GPUs: {held} (pid {process.popen.pid}, ")
+
+
+def test_the_same_when_one_warden_dies_with_the_owner(pool, measuring, tmp_path) -> None:
+    process, program, _, inner = measuring
+    os.kill(inner, signal.SIGKILL)
+    process.kill()
+    with lease(pool, 8, wait_s=60):
+        assert not began(program)
+
+
+def test_a_lease_ends_with_its_block_and_nothing_is_kept_then(pool, measuring, tmp_path) -> None:
+    process, program, *_ = measuring
+    process.let_go()
+    assert not began(program)
+    with lease(pool, 8):
+        pass
+
+
+def test_programs_do_not_inherit_the_locks_only_wardens_do(measuring, locks) -> None:
+    _, program, outer, inner = measuring
+
+    def open_locks(pid: int) -> set[str]:
+        links = [fd.readlink() for fd in Path(f"/proc/{pid}/fd").iterdir()]
+        return {link.name for link in links if link.parent == locks}
+
+    leased = {"fake-machine.lock", *(f"fake-gpu-{number}.lock" for number in range(4))}
+    assert open_locks(outer) == open_locks(inner) == leased
+    assert open_locks(program) == set()
+
+
+def test_without_a_lease_nothing_is_handed_on(pool) -> None:
+    with kept_open() as locks:
+        assert locks == ()
+    with lease(pool, 2), kept_open() as locks:
+        assert len(locks) == 3
+    with kept_open() as locks:
+        assert locks == ()

@@ -3,7 +3,6 @@
 import sys
 import threading
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pynvml
@@ -29,14 +28,14 @@ def memory(free_gib: int = 0, used_mib: int = 0) -> SimpleNamespace:
     return SimpleNamespace(total=141 * GIB, free=free_gib * GIB, used=used_mib * MIB)
 
 
-def answer(plain: Any) -> Any:
+def answer(plain):
     """NVML's answer as the table has it."""
     if isinstance(plain, dict):
         return memory(**plain)
     return WORDS.get(plain, plain) if isinstance(plain, str) else plain
 
 
-def answers(table: dict[str, Any]) -> dict[str, Any]:
+def answers(table):
     """NVML's function, or kind of errors → its answer."""
     return {name if "corrected" in name else GET + name: answer(one) for name, one in table.items()}
 
@@ -143,9 +142,7 @@ def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None
         ("", None, "no nvidia-ml-py in this environment"),
     ],
 )
-def test_nvidia_smi_alone_is_not_enough_to_be_sure(
-    install, monkeypatch, made_up, module, why: str
-) -> None:
+def test_nvidia_smi_alone_is_not_enough_to_be_sure(install, monkeypatch, made_up, module, why):
     install({}, **(module or {}))
     if module is None:
         monkeypatch.setitem(sys.modules, "pynvml", None)  # what import finds when there is none

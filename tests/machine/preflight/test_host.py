@@ -5,7 +5,6 @@ import socket
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -32,7 +31,7 @@ EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connect
 TABLE = tables_of("preflight_host")
 
 
-def there_is(name: str, value: Any) -> Any:
+def there_is(name: str, value):
     """What the machine has, as `WELL` has it, of a row of the table."""
     if value == "unknown" or name not in ("room", "shm", "held"):
         return None if value == "unknown" else value
@@ -62,10 +61,8 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             ports.write_text(f"{first}\t{last}\n")
             rows = [f"{n}: 0100007F:{first + n:04X} 0:0" for n in range(used)]
             table.write_text("\n".join(["  sl  local_address", *rows]))
-        limits = {
-            resource.RLIMIT_NOFILE: has["files"],
-            resource.RLIMIT_MEMLOCK: (has["locked"],) * 2,
-        }
+        locked = (has["locked"],) * 2
+        limits = {resource.RLIMIT_NOFILE: has["files"], resource.RLIMIT_MEMLOCK: locked}
         with monkeypatch.context() as here:
             here.setattr(host_rules, "_usage", usage)
             here.setattr(host_rules, "_PORT_RANGE", ports)

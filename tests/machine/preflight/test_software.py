@@ -5,7 +5,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from building import SCENARIO
 from made_tools import Asking, Made, tools
 from tables import each
@@ -86,9 +85,8 @@ def test_a_model_from_the_hub_says_so() -> None:
     ],
 )
 def test_options_are_asked_of_engines_whose_options_move(says, outcome, found, monkeypatch) -> None:
-    monkeypatch.setattr(
-        "perfgate.machine.preflight.software.commands_to_verify", lambda *arguments: ("one", "two")
-    )
+    asks = "perfgate.machine.preflight.software.commands_to_verify"
+    monkeypatch.setattr(asks, lambda *arguments: ("one", "two"))
     options = judged(tools(Asking(**says)))["options"]
     assert options.outcome == outcome
     assert found is None or options.found == f"those of 2 commands{found}"
@@ -159,7 +157,7 @@ def test_a_shard_that_is_a_pointer_or_was_cut(tmp_path: Path) -> None:
     assert "GiB, within 1" in cut.expected
 
 
-def test_engines_beside_perfgate_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_beside_perfgate_are_named(tmp_path: Path, monkeypatch) -> None:
     assert own_environment() is None
     monkeypatch.syspath_prepend(tmp_path)
     for name, version in (("tensorrt_llm", "1.0.0"), ("sglang", "0.4.1")):
