@@ -1,14 +1,22 @@
 """Store: a folder of baselines, one file a commit, so that branches merge without conflict."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.baselines import choice as choosing
 from perfgate.baselines import questions
-from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline, Head, Window
+from perfgate.baselines.baseline import (
+    NOBODY,
+    SELF,
+    Baseline,
+    ChosenBaseline,
+    Entry,
+    Head,
+    Window,
+)
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import SAMPLE, read, read_head, write
 from perfgate.baselines.noise_history import FOLDER as NOISE
@@ -25,6 +33,8 @@ from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
+from perfgate.runs.run_folder import now
+from perfgate.scenarios.scenario import Scenario
 
 ANCHOR = "anchor"  # of the file, beside the baselines; no commit is called so
 _ANCHOR_VERSION = 1
@@ -320,3 +330,22 @@ def rehearsal_candidate_store() -> Store:
 def own_store() -> Store:
     """The store of this machine's own references."""
     return Store(machine_store() / "baselines")
+
+
+def save_own(scenario: Scenario, build: EngineBuild, entries: Mapping[str, Entry]) -> None:
+    """Keep what this machine measured of itself, label of each probe → its part, in its own store.
+
+    Raises:
+        InputError: another process does not come to an end with the store.
+    """
+    own_store().save(
+        Baseline(
+            scenario=scenario.id,
+            hardware=scenario.hardware.label,
+            engine=build,
+            accepted_by=SELF,
+            accepted_at=now(),
+            reason="reference that this machine measured of itself",
+            entries=entries,
+        )
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from perfgate.baselines import BaselineRun, as_run
 from perfgate.baselines.snapshots import keep_baseline, keep_waivers
+from perfgate.baselines.store import save_own
 from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole, controlled_by
 from perfgate.campaign.session import Session
@@ -126,6 +127,7 @@ class CampaignState:
         session: what the campaigns share.
         controls: the other builds that can be started.
         tested: the role of the starts whose measurements are judged.
+        due: the probes whose reference this session measures itself.
         states: probe → how far it is, in the order in which probes are measured.
         is_synthetic: whether mock programs make the numbers.
     """
@@ -136,6 +138,7 @@ class CampaignState:
     session: Session
     controls: ControlBuilds
     tested: StartRole = "new"
+    due: frozenset[Probe] = frozenset()
     _reference_saved: bool = False
 
     def __post_init__(self) -> None:
@@ -159,9 +162,7 @@ class CampaignState:
     @property
     def takes_turns(self) -> bool:
         """Whether this session's references take turns with the build under test."""
-        return any(
-            takes_turns(self.scenario) and self.references.are_due(probe) for probe in self.states
-        )
+        return takes_turns(self.scenario) and bool(self.due)
 
     def serves(self, role: StartRole) -> tuple[Probe, ...]:
         """The probes that a start of this role would serve."""
@@ -169,8 +170,7 @@ class CampaignState:
 
     def _is_served(self, role: StartRole, probe: Probe, state: ProbeState) -> bool:
         if role == "reference":
-            due = state.error is None and not state.is_dropped
-            return due and self.references.are_due(probe)
+            return probe in self.due and state.error is None and not state.is_dropped
         if role == "claim":
             return state.error is None
         against = controlled_by(role)
@@ -216,10 +216,18 @@ class CampaignState:
             and not (state.is_dropped or state.in_blocks)
         }
         if own and not self._reference_saved:
-            self.references.save(own)
+            self._save(own)
             self._reference_saved = True
         for probe in self.states:
             self._judge_one(probe)
+
+    def _save(self, own: Mapping[Probe, Sequence[BaselineRun]]) -> None:
+        """Keep what this machine measured of itself in its own store."""
+        known, entries = self.references, {}
+        for probe, runs in own.items():
+            stored = known.stored(probe)
+            entries[probe.label] = stored.with_session(known.fingerprint(probe), runs)
+        save_own(self.scenario, known.tools.build, entries)
 
     def stop_at_broken_answers(self, probe: Probe) -> None:
         """Drop the load of a build whose answers to `probe` were just found to be broken."""
@@ -383,16 +391,15 @@ class CampaignState:
         if is_ab:
             return ab_input(probe, sides["A"], sides["B"], self.references.noise_of(probe))
         state.comparison = self.references.comparison(probe, state.own_reference)
-        is_due = self.references.are_due(probe)
         too_few = len(state.own_reference) < FEWEST_REFERENCES and not state.in_blocks
-        if is_due and state.disturbed and too_few:
+        if probe in self.due and state.disturbed and too_few:
             return None
         controls = self._control_starts(probe) or ControlStarts()
         return self._with_waivers(probe_input(self._evidence(probe, controls), self.rule))
 
     def _control_starts(self, probe: Probe) -> ControlStarts | None:
         """The controls of a probe; None where references of this session stand beside it."""
-        if self.references.are_due(probe):
+        if probe in self.due:
             return None
         return self.controls.starts(self.states[probe].controls)
 

@@ -191,7 +191,7 @@ class PlaceCheck:
             return
         machine = look_at(setup, placement, self.session)
         if self._machine is None:
-            self.references.measured_on(machine)
+            self.references.machine = machine
         else:
             require_alike(machine, self._machine)
         self._machine = machine
