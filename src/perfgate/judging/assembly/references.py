@@ -200,11 +200,12 @@ class References:
 
     def due(self, probes: Iterable[Probe], policy: ReferencePolicy) -> frozenset[Probe]:
         """The probes whose reference this session must measure itself."""
-        own = () if policy == "stored" else filter(measures_itself, probes)
         return frozenset(
-            probe
-            for probe in own
-            if policy == "fresh" or not self.stored(probe).comparable(self.fingerprint(probe))
+            one
+            for one in probes
+            if measures_itself(one)
+            and policy != "stored"
+            and (policy == "fresh" or not self.stored(one).comparable(self.fingerprint(one)))
         )
 
     def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:
