@@ -53,8 +53,9 @@ class NoTest:
     reason: str
     against: Against = "baseline"
 
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002
-        """NO_BASELINE."""
+    @property
+    def judgement(self) -> Judgement:
+        """NO_BASELINE, whatever the rule."""
         found = unjudged(self.metric, Verdict.NO_BASELINE, self.reason, band=self.band)
         return replace(found, measured=self.measured, against=self.against)
 
@@ -96,7 +97,7 @@ class JudgeInput:
     hardware: str
     probe: str
     rule: Rule
-    tests: Sequence[JudgedTest] = ()
+    tests: Sequence[JudgedTest | NoTest] = ()
     anchor: Sequence[MetricTest] = ()
     verdict: Verdict | None = None
     reason: str = ""
@@ -133,7 +134,7 @@ class JudgeInput:
         return {name: to_plain(one) for name, one in recorded.items() if name not in _NOT_RECORDED}
 
 
-def _recorded(test: JudgedTest) -> dict[str, Any]:
+def _recorded(test: JudgedTest | NoTest) -> dict[str, Any]:
     plain = {"kind": type(test).__name__, **to_plain(test)}
     if "answers" in plain:
         plain["answers"] = [
@@ -198,9 +199,9 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
     if given.verdict is not None:
         more = given.verdict == Verdict.INCONCLUSIVE
         return ProbeJudgement(given.verdict, (), given.reason, more, **told)
-    judgements = [_with_gap(one.judge(given.rule), given.documented) for one in given.tests]
+    judgements = [_with_gap(_judged(one, given.rule), given.documented) for one in given.tests]
     for one in given.anchor:
-        judged = _with_anchor_band(one).judge(given.rule)
+        judged = _judged(_with_anchor_band(one), given.rule)
         reason = judged.reason.replace("than the baseline by", "than the anchor by")
         reason = f"since the last release: {reason}"
         judgements.append(replace(judged, against="anchor", reason=reason))
@@ -211,6 +212,10 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
         if isinstance(one, AccuracyTest)
     )
     return replace(together(judgements), changed=tuple(filter(None, changed)), **told)
+
+
+def _judged(test: JudgedTest | NoTest, rule: Rule) -> Judgement:
+    return test.judgement if isinstance(test, NoTest) else test.judge(rule)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:
