@@ -73,7 +73,8 @@ def test_what_a_lost_place_gave_is_no_measurement_and_no_failure_of_the_engine(
                 raise error
             return Measurement({"output_throughput": 800.0}, {"osl": 32})
 
-    place = Place(lambda *_: pytest.fail("nothing is started"))
+    request = PlacementRequest(SERVED, tmp_path, 60.0, print)
+    place = Place(request, lambda *_: pytest.fail("nothing is started"))
     place.lost = lost
     start = Measuring(setup(tmp_path, tools=None), place)
     if failure:
@@ -121,7 +122,7 @@ class Offering(LocalLauncher):
             def free_port(self) -> int:
                 return launcher.ports.pop(0) if launcher.ports else super().free_port()
 
-        yield There(self.start)
+        yield There(wanted, self.start)
 
 
 SERVED = replace(building.SCENARIO, limits=Limits(30.0, 30.0, 60.0))

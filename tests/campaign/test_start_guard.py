@@ -30,6 +30,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
+from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
@@ -60,7 +61,8 @@ class Nodes(LocalPlacement):
     """Nodes whose doctor says what it is told to, and whose watch sees a neighbour."""
 
     def __init__(self, *checks: Check, machine: Machine = H200) -> None:
-        super().__init__(lambda *_: pytest.fail("nothing is started"))
+        request = PlacementRequest(building.SCENARIO, FOLDER, 60.0, print)
+        super().__init__(request, lambda *_: pytest.fail("nothing is started"))
         self.watches: list[str] = []
         self._told: dict[str, Any] = {
             "machine": asdict(machine),
@@ -221,7 +223,8 @@ def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
     launcher, what, since, watched
 ) -> None:
     nodes, probe = Nodes(), Probe(building.SCENARIO, what)
-    found = measure_guarded(Measuring(setup(TOOLS, "new", launcher, since), nodes), probe)
+    place = LocalPlacement(nodes.request, print) if launcher.here else nodes
+    found = measure_guarded(Measuring(setup(TOOLS, "new", launcher, since), place), probe)
     assert nodes.watches == ([probe.label] if watched == "there" else [])
     assert any("n1: other processes used" in one for one in found.disturbed) == bool(nodes.watches)
     environment = cast(dict[str, Json], found.facts.get("environment", {}))

@@ -78,7 +78,8 @@ def _tools(
     build: Installation | None = None,
 ) -> Toolchain:
     """The scenario's programs as `launcher` reaches them; `build`: where another engine's are."""
-    where = launcher.locations(Locations.of_environment(), scenario, said.version)
+    tools = toolchain_for(scenario, override=said)
+    where = launcher.locations(tools)
     if session.synthetic and where.inside is not None:
         raise InputError(
             "a rehearsal's mock programs are not in a container",
@@ -88,7 +89,7 @@ def _tools(
             hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
             "--launcher local",
         )
-    return toolchain_for(scenario, replace(where, build=build), said)
+    return replace(tools, locations=replace(where, build=build))
 
 
 def other_build(
