@@ -32,6 +32,7 @@ from perfgate.judging.assembly.judgement import (
     Reference,
     ab_input,
     probe_input,
+    smoke_input,
     takes_turns,
 )
 from perfgate.judging.assembly.measured import measured_metrics
@@ -385,11 +386,11 @@ class CampaignState:
 
     def _input(self, probe: Probe, state: ProbeState) -> JudgeInput | None:
         """All that the verdict of a probe rests on; None: too much was disturbed."""
-        is_ab, sides = self.tested == "b", self.sides(probe)
-        if probe.is_smoke:
-            return smoke_input(probe, sides if is_ab else {"": state.measurements})
-        if is_ab:
+        if self.tested == "b":
+            sides = self.sides(probe)
             return ab_input(probe, sides["A"], sides["B"], self.references.noise_of(probe))
+        if probe.is_smoke:
+            return smoke_input(probe, state.measurements)
         state.comparison = self.references.comparison(probe, state.own_reference)
         too_few = len(state.own_reference) < FEWEST_REFERENCES and not state.in_blocks
         if probe in self.due and state.disturbed and too_few:
@@ -415,28 +416,3 @@ def _undecided(state: ProbeState) -> ProbeJudgement:
 def why_not_used(state: ProbeState) -> str:
     """Why starts were not used."""
     return f"disturbed, so not used: {'; '.join(state.disturbed)}"
-
-
-def _answered(measured: Measurement) -> str:
-    """What a smoke test saw."""
-    facts = measured.facts
-    said = f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"
-    other = facts.get("not_as_documented")
-    if not isinstance(other, list) or not other:
-        return said
-    prompts = ", ".join(repr(prompt) for prompt in other)
-    return f"{said}; not the text that the document gives for another release: {prompts}"
-
-
-def smoke_input(probe: Probe, sides: Mapping[str, Sequence[Measurement]]) -> JudgeInput:
-    """All that the verdict of a smoke test rests on: that it answered.
-
-    Args:
-        probe: the test.
-        sides: name of each build, empty where there is one → what it gave.
-    """
-    reason = "; ".join(
-        f"{name}: {_answered(given[-1])}" if name else _answered(given[-1])
-        for name, given in sides.items()
-    )
-    return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)
