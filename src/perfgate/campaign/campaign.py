@@ -11,7 +11,7 @@ from dataclasses import replace
 from perfgate.campaign.budget import engine_starts
 from perfgate.campaign.builds.build import AbBuilds
 from perfgate.campaign.builds.controls import ControlBuilds
-from perfgate.campaign.campaign_state import CampaignState, suspected
+from perfgate.campaign.campaign_state import CampaignState
 from perfgate.campaign.schedule import (
     AB,
     AB_BLOCKS,
@@ -108,7 +108,7 @@ class Campaign:
             if failed := next((end for end in ends if end.error is not None), None):
                 return failed.failing(sweep)
             judged = self._state.curve(sweep)
-            if self.controls.look_up(suspected(judged)):
+            if self.controls.look_up(judged.suspected):
                 judged = self._state.curve(sweep)
             if judged.needs_more_runs and (reason := self.starts.beyond_budget()):
                 judged = replace(judged, notes=(*judged.notes, reason))

@@ -105,13 +105,7 @@ class ProbeState:
     @property
     def suspected(self) -> frozenset[Against]:
         """What a loss against it is not excluded yet, while another start may decide it."""
-        return suspected(self.judged) if self.open and self.judged else frozenset()
-
-
-def suspected(judged: ProbeJudgement) -> frozenset[Against]:
-    """What a loss against it is neither proved nor excluded yet."""
-    open_ones = [one for one in judged.judgements if one.needs_more_runs]
-    return frozenset(one.against for one in open_ones) if judged.needs_more_runs else frozenset()
+        return self.judged.suspected if self.open and self.judged else frozenset()
 
 
 _FOR_A_CLAIM = ProbeJudgement(Verdict.INCONCLUSIVE, reason="measured for a claim")
@@ -269,18 +263,13 @@ class CampaignState:
             provenance = self.provenance(probe)
         return Outcome(
             probe,
-            judged.verdict,
-            judged.judgements,
-            state.measurements,
+            **judged.of_outcome(),
+            measurements=state.measurements,
             compared_with=state.comparison.in_words,
-            reason=judged.reason,
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self.session.injections),
             synthetic=self.is_synthetic,
-            notes=judged.notes,
-            observed=judged.observed,
-            changed=judged.changed,
             measured=measured_metrics(
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),

@@ -245,10 +245,7 @@ class Starter:
             injected=tuple(str(one) for one in build.injections),
             source=to_plain(source),
             synthetic=synthetic,
-            metrics=measured.metrics,
-            facts=measured.facts,
-            answers=measured.answers,
-            disturbed=measured.disturbed,
+            **vars(measured),
         )
         self.session.run.record(record)
         self.state.take(probe, setup.account.role, record)

@@ -9,7 +9,7 @@ field with the recorded one, and calls the same function.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
@@ -169,6 +169,17 @@ class ProbeJudgement:
     notes: tuple[str, ...] = ()
     controls_wanted: frozenset[Against] = frozenset()
     changed: tuple[measurement.ChangedQuestions, ...] = ()
+
+    @property
+    def suspected(self) -> frozenset[Against]:
+        """What a loss against it is neither proved nor excluded yet."""
+        undecided = (one.against for one in self.judgements if one.needs_more_runs)
+        return frozenset(undecided if self.needs_more_runs else ())
+
+    def of_outcome(self) -> dict[str, Any]:
+        """Those of its fields that an `Outcome` has, too, by name."""
+        names = {one.name for one in fields(Outcome)}
+        return {name: value for name, value in vars(self).items() if name in names}
 
 
 def judge(given: JudgeInput) -> ProbeJudgement:
