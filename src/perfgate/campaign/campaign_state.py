@@ -124,7 +124,6 @@ class CampaignState:
         tested: the role of the starts whose measurements are judged.
         due: the probes whose reference this session measures itself.
         states: probe → how far it is, in the order in which probes are measured.
-        is_synthetic: whether mock programs make the numbers.
     """
 
     scenario: Scenario
@@ -138,7 +137,6 @@ class CampaignState:
 
     def __post_init__(self) -> None:
         self.states = {probe: ProbeState(self.tested) for probe in sorted(self.probes, key=order)}
-        self.is_synthetic = self.session.synthetic or self.scenario.is_synthetic
         self._folder = self.session.run.path / self.scenario.id
 
     @property
@@ -269,7 +267,7 @@ class CampaignState:
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self.session.injections),
-            synthetic=self.is_synthetic,
+            synthetic=self.references.synthetic,
             measured=measured_metrics(
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),

@@ -167,7 +167,6 @@ class PlaceCheck:
     references: References
     session: Session
     nodes: tuple[str, ...] = ()
-    _machine: Machine | None = None
     _looked: set[StartRole] = field(default_factory=set)
 
     def look(self, setup: StartSetup, placement: Placement) -> None:
@@ -191,11 +190,10 @@ class PlaceCheck:
         if not is_new and setup.build.launcher.here:
             return
         machine = look_at(setup, placement, self.session)
-        if self._machine is None:
-            self.references.machine = machine
+        if self._looked:
+            require_alike(machine, self.references.machine)
         else:
-            require_alike(machine, self._machine)
-        self._machine = machine
+            self.references.machine = machine
         self._looked.add(kind)
 
 

@@ -226,7 +226,7 @@ class Starter:
     ) -> None:
         """Write down what a start gave of a probe, and take it into the campaign's state."""
         setup, build, scenario = start.setup, start.setup.build, start.setup.build.scenario
-        synthetic = setup.lease.synthetic or self.state.is_synthetic
+        synthetic = setup.lease.synthetic or self.references.synthetic
         # Mock programs are gone after the run.
         source = None if synthetic else source_of(build, measured.facts)
         record = MeasurementRecord(
