@@ -13,10 +13,10 @@ from perfgate.baselines import BaselineRun, suite_store
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly import references
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.assembly.references import References, choose_reference, read_stored
+from perfgate.judging.assembly.references import References
 from perfgate.scenarios.documented import Documented, DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
-from perfgate.scenarios.scenario import Source
+from perfgate.scenarios.scenario import Scenario, Source
 
 SPEED = "output_throughput"
 SOURCE = Source("guide.md", "Serving", engine_version="1.0.0", engine_commit="b6261862419c33d6")
@@ -32,15 +32,22 @@ pytestmark = pytest.mark.usefixtures("suite_root")
 def compared(monkeypatch):
     """What a probe is compared with, where a document has these values."""
 
-    def choose(
+    def compare(
         probe: Probe, values: Mapping[str, DocumentedValue], own: Sequence[BaselineRun] = ()
     ) -> Reference:
         document = Documented(probe.scenario.id, SOURCE, values) if values else None
         monkeypatch.setattr(references, "documented_values", lambda _: document)
-        stored = read_stored(probe, EngineBuild("llama.cpp", "1.2.0", "abc123"))
-        return choose_reference(probe, stored, {}, None, own)
+        return References(tools_of(probe.scenario), building.MACHINE).comparison(probe, own)
 
-    return choose
+    return compare
+
+
+def tools_of(scenario: Scenario) -> Any:
+    return SimpleNamespace(
+        scenario=scenario,
+        build=EngineBuild("llama.cpp", "1.2.0", "abc123"),
+        fingerprint=lambda probe, machine: {"content": probe.label},
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,8 +103,7 @@ def test_a_machine_that_measures_itself_has_no_document_and_takes_its_own_runs_f
 @each("probe", [C4, *accuracy_probes(ONE_POINT)], ids=lambda probe: probe.label)
 def test_the_commands_of_the_site_are_facts_of_speed_alone(probe) -> None:
     commands = {"before": "nvidia-smi boost-slider --vboost 4"}
-    tools: Any = SimpleNamespace(fingerprint=lambda probe, machine: {"content": probe.label})
-    known = References(tools, building.MACHINE)
+    known = References(tools_of(ONE_POINT), building.MACHINE)
     assert known.fingerprint(probe) == {"content": probe.label}
     found = replace(known, commands=commands).fingerprint(probe)
     assert found == {"content": probe.label, **(commands if probe.is_load else {})}

@@ -1,6 +1,6 @@
 """References: what each probe of a scenario is compared with, and why with that.
 
-What is stored is read once, by `read_stored`; the choice among what it holds is pure.
+`References` reads each file once; the choice among what they hold is pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,21 +48,18 @@ _EARLIER_SESSIONS = 2
 
 @dataclass(frozen=True)
 class Stored:
-    """What is stored for one probe, as it was when it was read.
+    """The baselines of one probe, as they were when they were read.
 
     Attributes:
         chosen: ``baseline``: the one nearest to the build under test; ``anchor``: the last
             release's, where that is another build's.
         entries: the probe's part of each that has it.
         window: files that its part of the baseline is from, newest first.
-        document: what is documented for the scenario; None: nothing, or the machine measures its
-            own reference.
     """
 
     chosen: Mapping[Against, ChosenBaseline] = field(default_factory=dict)
     entries: Mapping[Against, Entry] = field(default_factory=dict)
     window: tuple[Path, ...] = ()
-    document: Documented | None = None
 
     def comparable(self, facts: Mapping[str, str]) -> Entry | None:
         """The probe's part of the baseline, where it has these facts."""
@@ -80,7 +77,7 @@ class Stored:
 def read_stored(
     probe: Probe, build: EngineBuild, repo: EngineRepo | None = None, *, synthetic: bool = False
 ) -> Stored:
-    """Read what is stored for a probe.
+    """Read the baselines of a probe.
 
     Args:
         probe: the probe.
@@ -90,8 +87,7 @@ def read_stored(
             rehearsals left in a store of its own, and with nothing that was measured.
 
     Raises:
-        InputError: a stored baseline is unusable.
-        SeveralInputErrors: the documented values are.
+        InputError: one is unusable.
     """
     itself, where = measures_itself(probe), (probe.scenario.hardware.label, probe.scenario.id)
     own = own_store() if itself else suite_store()
@@ -107,13 +103,13 @@ def read_stored(
         chosen,
         {against: entry for against, entry in found.items() if entry is not None},
         nearest.files(probe.label) if nearest else (),
-        None if itself else documented_values(probe.scenario),
     )
 
 
 def choose_reference(
     probe: Probe,
     stored: Stored,
+    document: Documented | None,
     facts: Mapping[str, str],
     learnt: Learnt | None,
     own: Sequence[BaselineRun] = (),
@@ -122,7 +118,8 @@ def choose_reference(
 
     Args:
         probe: the probe.
-        stored: what is stored for it.
+        stored: its baselines.
+        document: what is documented for its scenario; None: nothing.
         facts: those of this session that a reference must share.
         learnt: what is known of the noise of a start; None: nothing.
         own: the reference runs that this session measured, if it did.
@@ -136,8 +133,7 @@ def choose_reference(
             takes_turns=takes_turns(probe.scenario),
             earlier=stored.comparable(facts),
         )
-    entry, document = stored.entries.get("baseline"), stored.document
-    documented = documented_for(probe, document)
+    entry, documented = stored.entries.get("baseline"), documented_for(probe, document)
     if entry is None and document and documented.keys() & set(probe.gating_metrics()):
         in_words = f"the documented value, {cited(document.source)}"
         return Reference(None, documented, in_words=in_words)
@@ -192,7 +188,7 @@ class References:
     _read: dict[Probe, Stored] = field(default_factory=dict)
 
     def stored(self, probe: Probe) -> Stored:
-        """What is stored for a probe: read once, it must not change under a running campaign."""
+        """The baselines of a probe: read once, they must not change under a running campaign."""
         if probe not in self._read:
             build = self.tools.build
             self._read[probe] = read_stored(probe, build, self.repo, synthetic=self.synthetic)
@@ -221,13 +217,24 @@ class References:
         return {**facts, **self.commands}
 
     def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> Reference:
-        """What `probe` is compared with; `own` as of `choose_reference`, errors as of `stored`."""
+        """What `probe` is compared with; `own` as of `choose_reference`.
+
+        Raises:
+            InputError: a stored baseline is unusable.
+            SeveralInputErrors: the documented values are.
+        """
+        stored = self.stored(probe)
+        document = None if measures_itself(probe) else self._document
         facts = self.fingerprint(probe)
-        return choose_reference(probe, self.stored(probe), facts, self._learnt, own)
+        return choose_reference(probe, stored, document, facts, self._learnt, own)
 
     def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
         """Metric → noise of one fresh start, as far as it is learnt."""
         return noise_for(probe, self._learnt)
+
+    @cached_property
+    def _document(self) -> Documented | None:
+        return documented_values(self.tools.scenario)
 
     @cached_property
     def _learnt(self) -> Learnt | None:
