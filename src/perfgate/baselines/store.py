@@ -33,7 +33,6 @@ from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
-from perfgate.runs.run_folder import now
 from perfgate.scenarios.scenario import Scenario
 
 ANCHOR = "anchor"  # of the file, beside the baselines; no commit is called so
@@ -332,8 +331,14 @@ def own_store() -> Store:
     return Store(machine_store() / "baselines")
 
 
-def save_own(scenario: Scenario, build: EngineBuild, entries: Mapping[str, Entry]) -> None:
-    """Keep what this machine measured of itself, label of each probe → its part, in its own store.
+def save_own(scenario: Scenario, build: EngineBuild, entries: Mapping[str, Entry], at: str) -> None:
+    """Keep what this machine measured of itself in its own store.
+
+    Args:
+        scenario: what was measured.
+        build: the engine's.
+        entries: label of each probe → its part.
+        at: when, as `Baseline.accepted_at`.
 
     Raises:
         InputError: another process does not come to an end with the store.
@@ -344,7 +349,7 @@ def save_own(scenario: Scenario, build: EngineBuild, entries: Mapping[str, Entry
             hardware=scenario.hardware.label,
             engine=build,
             accepted_by=SELF,
-            accepted_at=now(),
+            accepted_at=at,
             reason="reference that this machine measured of itself",
             entries=entries,
         )

@@ -39,6 +39,7 @@ from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome
 from perfgate.runs.record import MeasurementRecord
+from perfgate.runs.run_folder import now
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
 
@@ -220,7 +221,7 @@ class CampaignState:
         for probe, runs in own.items():
             stored = known.stored(probe)
             entries[probe.label] = stored.with_session(known.fingerprint(probe), runs)
-        save_own(self.scenario, known.tools.build, entries)
+        save_own(self.scenario, known.tools.build, entries, now())
 
     def stop_at_broken_answers(self, probe: Probe) -> None:
         """Drop the load of a build whose answers to `probe` were just found to be broken."""
