@@ -6,7 +6,13 @@ from typing import Any
 from perfgate.core.measurement import Change
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
-from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, NoTest, ProbeJudgement, judge
+from perfgate.judging.assembly.judge_input import (
+    JudgedTest,
+    JudgeInput,
+    NoTest,
+    ProbeJudgement,
+    judge,
+)
 from perfgate.judging.rules.noise import BETWEEN, RunNoise
 from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 
