@@ -6,13 +6,7 @@ from typing import Any
 from perfgate.core.measurement import Change
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
-from perfgate.judging.assembly.judge_input import (
-    JudgedTest,
-    JudgeInput,
-    NoTest,
-    ProbeJudgement,
-    judge,
-)
+from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, ProbeJudgement, judge
 from perfgate.judging.rules.noise import BETWEEN, RunNoise
 from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 
@@ -46,6 +40,6 @@ def describe_change(*values: Any, rule: Rule | None = None, **settings: Any) -> 
 
 
 def judge_probe(
-    tests: Sequence[JudgedTest | NoTest], rule: Rule, *anchor: Any, **more: Any
+    tests: Sequence[JudgedTest], rule: Rule, *anchor: Any, **more: Any
 ) -> ProbeJudgement:
     return judge(JudgeInput("scenario", "hardware", "probe", rule, tests, *anchor, **more))

@@ -26,10 +26,11 @@ from perfgate.core.verdict import Against, Judgement, Verdict, percent, verdict_
 from perfgate.judging.assembly.measured import gap, settings_notes
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import AccuracyTest
+from perfgate.judging.rules.claims import ClaimTest
 from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.judging.rules.documented import DocumentedTest
 from perfgate.judging.rules.noise import RunNoise
-from perfgate.judging.rules.paired import InterleavedTest
+from perfgate.judging.rules.paired import AbTest, InterleavedTest
 from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 from perfgate.judging.rules.reasons import unjudged
 from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
@@ -53,21 +54,16 @@ class NoTest:
     reason: str
     against: Against = "baseline"
 
-    @property
-    def judgement(self) -> Judgement:
-        """NO_BASELINE, whatever the rule."""
+    def judge(self) -> Judgement:
+        """NO_BASELINE."""
         found = unjudged(self.metric, Verdict.NO_BASELINE, self.reason, band=self.band)
         return replace(found, measured=self.measured, against=self.against)
 
 
-class JudgedTest(Protocol):
-    """Anything that gives one judgement: a test of a metric, or of a claim about one."""
-
-    def judge(self, rule: Rule) -> Judgement:
-        """The verdict."""
-
-
+# Tests that are judged by rules of their own; all others by the session's.
+OfOwnRule = NoTest | InterleavedTest | AbTest | ClaimTest
 MetricTest = PerformanceTest | InterleavedTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
+JudgedTest = MetricTest | OfOwnRule
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class JudgeInput:
     hardware: str
     probe: str
     rule: Rule
-    tests: Sequence[JudgedTest | NoTest] = ()
+    tests: Sequence[JudgedTest] = ()
     anchor: Sequence[MetricTest] = ()
     verdict: Verdict | None = None
     reason: str = ""
@@ -134,7 +130,7 @@ class JudgeInput:
         return {name: to_plain(one) for name, one in recorded.items() if name not in _NOT_RECORDED}
 
 
-def _recorded(test: JudgedTest | NoTest) -> dict[str, Any]:
+def _recorded(test: JudgedTest) -> dict[str, Any]:
     plain = {"kind": type(test).__name__, **to_plain(test)}
     if "answers" in plain:
         plain["answers"] = [
@@ -225,8 +221,8 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
     return replace(together(judgements), changed=tuple(filter(None, changed)), **told)
 
 
-def _judged(test: JudgedTest | NoTest, rule: Rule) -> Judgement:
-    return test.judgement if isinstance(test, NoTest) else test.judge(rule)
+def _judged(test: JudgedTest, rule: Rule) -> Judgement:
+    return test.judge() if isinstance(test, OfOwnRule) else test.judge(rule)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:
