@@ -223,7 +223,7 @@ def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
     launcher, what, since, watched
 ) -> None:
     nodes, probe = Nodes(), Probe(building.SCENARIO, what)
-    place = LocalPlacement(nodes.request, print) if launcher.here else nodes
+    place = LocalPlacement(nodes.request, LOCAL.start) if launcher.here else nodes
     found = measure_guarded(Measuring(setup(TOOLS, "new", launcher, since), place), probe)
     assert nodes.watches == ([probe.label] if watched == "there" else [])
     assert any("n1: other processes used" in one for one in found.disturbed) == bool(nodes.watches)
