@@ -1,22 +1,14 @@
 """Store: a folder of baselines, one file a commit, so that branches merge without conflict."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.baselines import choice as choosing
 from perfgate.baselines import questions
-from perfgate.baselines.baseline import (
-    NOBODY,
-    SELF,
-    Baseline,
-    ChosenBaseline,
-    Entry,
-    Head,
-    Window,
-)
+from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline, Head, Window
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import SAMPLE, read, read_head, write
 from perfgate.baselines.noise_history import FOLDER as NOISE
@@ -33,7 +25,6 @@ from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
-from perfgate.scenarios.scenario import Scenario
 
 ANCHOR = "anchor"  # of the file, beside the baselines; no commit is called so
 _ANCHOR_VERSION = 1
@@ -329,28 +320,3 @@ def rehearsal_candidate_store() -> Store:
 def own_store() -> Store:
     """The store of this machine's own references."""
     return Store(machine_store() / "baselines")
-
-
-def save_own(scenario: Scenario, build: EngineBuild, entries: Mapping[str, Entry], at: str) -> None:
-    """Keep what this machine measured of itself in its own store.
-
-    Args:
-        scenario: what was measured.
-        build: the engine's.
-        entries: label of each probe → its part.
-        at: when, as `Baseline.accepted_at`.
-
-    Raises:
-        InputError: another process does not come to an end with the store.
-    """
-    own_store().save(
-        Baseline(
-            scenario=scenario.id,
-            hardware=scenario.hardware.label,
-            engine=build,
-            accepted_by=SELF,
-            accepted_at=at,
-            reason="reference that this machine measured of itself",
-            entries=entries,
-        )
-    )

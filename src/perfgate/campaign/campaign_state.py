@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfgate.baselines import BaselineRun, as_run
+from perfgate.baselines import SELF, Baseline, BaselineRun, as_run, own_store
 from perfgate.baselines.snapshots import keep_baseline, keep_waivers
-from perfgate.baselines.store import save_own
 from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole, controlled_by
 from perfgate.campaign.session import Session
@@ -221,7 +220,16 @@ class CampaignState:
         for probe, runs in own.items():
             stored = known.stored(probe)
             entries[probe.label] = stored.with_session(known.fingerprint(probe), runs)
-        save_own(self.scenario, known.tools.build, entries, now())
+        reference = Baseline(
+            scenario=self.scenario.id,
+            hardware=self.scenario.hardware.label,
+            engine=known.tools.build,
+            accepted_by=SELF,
+            accepted_at=now(),
+            reason="reference that this machine measured of itself",
+            entries=entries,
+        )
+        own_store().save(reference)
 
     def stop_at_broken_answers(self, probe: Probe) -> None:
         """Drop the load of a build whose answers to `probe` were just found to be broken."""

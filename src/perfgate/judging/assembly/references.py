@@ -23,7 +23,6 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.measurement import MeasuredMetric
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
-from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.bands import Learnt, read_noise, run_noises
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
@@ -57,9 +56,9 @@ class Stored:
         window: files that its part of the baseline is from, newest first.
     """
 
-    chosen: Mapping[Against, ChosenBaseline] = field(default_factory=dict)
-    entries: Mapping[Against, Entry] = field(default_factory=dict)
-    window: tuple[Path, ...] = ()
+    chosen: Mapping[Against, ChosenBaseline]
+    entries: Mapping[Against, Entry]
+    window: tuple[Path, ...]
 
     def comparable(self, facts: Mapping[str, str]) -> Entry | None:
         """The probe's part of the baseline, where it has these facts."""
@@ -72,38 +71,6 @@ class Stored:
         before = earlier.runs if earlier else ()
         kept = list(dict.fromkeys(run.run for run in before))[:_EARLIER_SESSIONS]
         return Entry(dict(facts), (*runs, *(run for run in before if run.run in kept)))
-
-
-def read_stored(
-    probe: Probe, build: EngineBuild, repo: EngineRepo | None = None, *, synthetic: bool = False
-) -> Stored:
-    """Read the baselines of a probe.
-
-    Args:
-        probe: the probe.
-        build: the build under test.
-        repo: a clone of the engine's repository, which tells the nearest ancestor.
-        synthetic: whether mock programs make the numbers: then they are compared with what earlier
-            rehearsals left in a store of its own, and with nothing that was measured.
-
-    Raises:
-        InputError: one is unusable.
-    """
-    itself, where = measures_itself(probe), (probe.scenario.hardware.label, probe.scenario.id)
-    own = own_store() if itself else suite_store()
-    store = rehearsal_store() if synthetic else own
-    chosen: dict[Against, ChosenBaseline] = {}
-    if nearest := store.choose(*where, build, repo):
-        chosen["baseline"] = nearest
-        anchor = None if itself else store.anchor(*where, build)
-        if anchor and anchor.baseline.engine != nearest.baseline.engine:
-            chosen["anchor"] = anchor
-    found = {against: one.entry(probe.label) for against, one in chosen.items()}
-    return Stored(
-        chosen,
-        {against: entry for against, entry in found.items() if entry is not None},
-        nearest.files(probe.label) if nearest else (),
-    )
 
 
 def choose_reference(
@@ -176,7 +143,9 @@ class References:
     Attributes:
         tools: the scenario's programs.
         machine: the one that measures.
-        synthetic, repo: as in `read_stored`.
+        synthetic: whether mock programs make the numbers: then they are compared with what earlier
+            rehearsals left in a store of its own, and with nothing that was measured.
+        repo: a clone of the engine's repository, which tells the nearest ancestor.
         commands: what runs before and after each start, by its field of site.yaml.
     """
 
@@ -188,10 +157,27 @@ class References:
     _read: dict[Probe, Stored] = field(default_factory=dict)
 
     def stored(self, probe: Probe) -> Stored:
-        """The baselines of a probe: read once, they must not change under a running campaign."""
-        if probe not in self._read:
-            build = self.tools.build
-            self._read[probe] = read_stored(probe, build, self.repo, synthetic=self.synthetic)
+        """The baselines of a probe, read once: they must not change under a running campaign.
+
+        Raises:
+            InputError: one is unusable.
+        """
+        if probe in self._read:
+            return self._read[probe]
+        itself, scenario = measures_itself(probe), probe.scenario
+        own = own_store() if itself else suite_store()
+        store = rehearsal_store() if self.synthetic else own
+        where = (scenario.hardware.label, scenario.id, self.tools.build)
+        chosen: dict[Against, ChosenBaseline] = {}
+        if nearest := store.choose(*where, self.repo):
+            chosen["baseline"] = nearest
+            anchor = None if itself else store.anchor(*where)
+            if anchor and anchor.baseline.engine != nearest.baseline.engine:
+                chosen["anchor"] = anchor
+        found = {against: one.entry(probe.label) for against, one in chosen.items()}
+        entries = {against: entry for against, entry in found.items() if entry is not None}
+        window = nearest.files(probe.label) if nearest else ()
+        self._read[probe] = Stored(chosen, entries, window)
         return self._read[probe]
 
     def due(self, probes: Iterable[Probe], policy: ReferencePolicy) -> frozenset[Probe]:
