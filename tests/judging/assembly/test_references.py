@@ -9,11 +9,11 @@ import building
 import pytest
 from tables import each
 
-from perfgate.baselines import BaselineRun, suite_store
+from perfgate.baselines import BaselineRun, own_store, suite_store
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly import references
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.assembly.references import References
+from perfgate.judging.assembly.references import References, Stored
 from perfgate.scenarios.documented import Documented, DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
 from perfgate.scenarios.scenario import Scenario, Source
@@ -23,6 +23,7 @@ SOURCE = Source("guide.md", "Serving", engine_version="1.0.0", engine_commit="b6
 LOAD = replace(building.SCENARIO.workload, concurrency=(4,))
 ONE_POINT = replace(building.SCENARIO, workload=LOAD)
 (C4,) = load_probes(ONE_POINT)
+(OWN,) = load_probes(replace(ONE_POINT, gate=replace(ONE_POINT.gate, reference="self")))
 DOCUMENT = "the documented value, guide.md, section Serving, engine commit b626186"
 STORED = "llama.cpp 1.2.0, commit abc123, of 2026-11-05, accepted by Ada, {} fresh st"
 pytestmark = pytest.mark.usefixtures("suite_root")
@@ -89,15 +90,40 @@ def test_a_documented_value_goes_to_the_point_it_belongs_to(compared) -> None:
 def test_a_machine_that_measures_itself_has_no_document_and_takes_its_own_runs_first(
     compared,
 ) -> None:
-    scenario = replace(ONE_POINT, gate=replace(ONE_POINT.gate, reference="self"))
-    (probe,) = load_probes(scenario)
     values = {SPEED: DocumentedValue(1.0)}
-    found = compared(probe, values)
+    found = compared(OWN, values)
     assert (found.in_words, found.documented) == ("no baseline", {})
     runs = building.entry(100.0, 101.0).runs
-    found = compared(probe, values, runs)
+    found = compared(OWN, values, runs)
     assert found.entry.runs == runs
     assert found.in_words == "this machine itself, 2 fresh starts in this session"
+
+
+@pytest.mark.parametrize(
+    ("policy", "stored", "is_due"),
+    [
+        ("auto", "", True),
+        ("auto", "c4", False),
+        ("auto", "other content", True),
+        ("fresh", "c4", True),
+        ("stored", "", False),
+    ],
+)
+def test_a_session_measures_its_own_reference_where_none_is_comparable(
+    policy, stored, is_due
+) -> None:
+    if stored:
+        entry = replace(building.entry(100.0), fingerprint={"content": stored})
+        own_store().save(building.baseline(accepted_by="self", entries={"c4": entry}))
+    known = References(tools_of(OWN.scenario), building.MACHINE)
+    assert known.due([OWN, C4], policy) == ({OWN} if is_due else set())
+
+
+def test_two_comparable_sessions_are_kept_beside_a_new_one() -> None:
+    before, new = building.entry(1.0, 2.0, 3.0), building.entry(4.0).runs
+    stored, facts = Stored({}, {"baseline": before}, ()), before.fingerprint
+    assert stored.with_session(facts, new).runs == (*new, *before.runs[:2])
+    assert stored.with_session({**facts, "cpu": "Xeon"}, new).runs == new
 
 
 @each("probe", [C4, *accuracy_probes(ONE_POINT)], ids=lambda probe: probe.label)
