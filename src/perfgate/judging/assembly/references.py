@@ -87,7 +87,7 @@ def choose_reference(
         probe: the probe.
         stored: its baselines.
         document: what is documented for its scenario; None: nothing.
-        facts: those of this session that a reference must share.
+        facts: those of this session's measurements, where `own` are given.
         learnt: what is known of the noise of a start; None: nothing.
         own: the reference runs that this session measured, if it did.
     """
@@ -211,7 +211,7 @@ class References:
         """
         stored = self.stored(probe)
         document = None if measures_itself(probe) else self._document
-        facts = self.fingerprint(probe)
+        facts = self.fingerprint(probe) if own else {}  # on paper nothing can be asked for them
         return choose_reference(probe, stored, document, facts, self._learnt, own)
 
     def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
