@@ -15,7 +15,7 @@ from pathlib import Path
 
 from perfgate.core.measurement import Change, MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.formats.base import report_format
 from perfgate.reports.histories import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
@@ -47,7 +47,7 @@ _OBSERVED = (
 )
 
 
-def made_report(results: int) -> tuple[RunReport, ReportContext]:
+def made_report(results: int) -> tuple[RunReport, tuple[MetricHistory, ...]]:
     """A report of so many results, a tenth of them not PASS, and the histories of its metrics."""
     draw = random.Random(17)
     commits = [f"{draw.getrandbits(160):040x}" for _ in range(STORED)]
@@ -72,7 +72,7 @@ def made_report(results: int) -> tuple[RunReport, ReportContext]:
             for one in scenarios
         ),
     )
-    return report, ReportContext(tuple(histories))
+    return report, tuple(histories)
 
 
 def _result(number: int, draw: random.Random) -> TestResult:
@@ -209,9 +209,9 @@ def _run() -> RunFacts:
 
 def main(results: int) -> None:
     """Make the page, open it, print the figures."""
-    report, context = made_report(results)
+    report, histories = made_report(results)
     began = time.perf_counter()
-    text = report_format["html"]().render(report, context)
+    text = report_format["html"](histories).render(report)
     made_s = time.perf_counter() - began
     size = len(text.encode()) / 1e6
     print(f"{results} results: {size:.2f} MB (aim: under 2), made in {made_s:.1f} s")

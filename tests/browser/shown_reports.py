@@ -6,7 +6,6 @@ from msgspec import structs
 
 from benchmarks.report_page import made_report
 from perfgate.core.verdict import Verdict
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.histories import MetricHistory
 from perfgate.reports.run_report import Failure, RunReport, TestResult
 
@@ -23,9 +22,9 @@ LONG = "a-name-of-4000-characters-" + "x" * 3974
 MESSAGE = "CUDA ran out of memory while the KV cache was allocated"
 
 
-def whole_report() -> tuple[RunReport, ReportContext]:
+def whole_report() -> tuple[RunReport, tuple[MetricHistory, ...]]:
     """20 results of every kind: passed, regressed, undecided, failed, without baseline, not run."""
-    report, context = made_report(20)
+    report, histories = made_report(20)
     results = list(report.results)
     lines = tuple(f"[rank 0] line {number} of the log" for number in range(12))
     results[3] = replace(
@@ -46,19 +45,18 @@ def whole_report() -> tuple[RunReport, ReportContext]:
         measured=(),
         observed=(),
     )
-    return replace(report, results=tuple(results), synthetic=False), context
+    return replace(report, results=tuple(results), synthetic=False), histories
 
 
-def hostile_report() -> tuple[RunReport, ReportContext]:
+def hostile_report() -> tuple[RunReport, tuple[MetricHistory, ...]]:
     """Every text that a name, a log or a YAML file could bring is one that would do harm."""
-    report, context = made_report(len(HOSTILE) + 1)
+    report, histories = made_report(len(HOSTILE) + 1)
     names = (*HOSTILE, LONG)
     changed = {one.name: name for one, name in zip(report.results, names, strict=True)}
     results = tuple(_hostile(one, changed[one.name]) for one in report.results)
-    histories = tuple(_hostile_history(one, changed[one.name]) for one in context.histories)
     return (
         replace(report, results=results, suspicion=HOSTILE[0], waiver_faults=HOSTILE),
-        replace(context, histories=histories),
+        tuple(_hostile_history(one, changed[one.name]) for one in histories),
     )
 
 

@@ -14,7 +14,8 @@ from selenium.webdriver.common.keys import Keys
 from shown_reports import HOSTILE, LONG, MESSAGE, hostile_report, whole_report
 
 from benchmarks.report_page import made_report
-from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.formats.base import report_format
+from perfgate.reports.histories import MetricHistory
 from perfgate.reports.run_report import RunReport
 
 LARGEST = 2_000_000  # bytes of a page with 500 results
@@ -26,9 +27,10 @@ FEW_CHARTS = """[...document.querySelectorAll("#scenarios figure.chart")]
 _META_CSP = re.compile(r'<meta http-equiv="Content-Security-Policy" content="[^"]*">')
 
 
-def written(folder: Path, made: tuple[RunReport, ReportContext]) -> Path:
+def written(folder: Path, made: tuple[RunReport, tuple[MetricHistory, ...]]) -> Path:
     path = folder / "report.html"
-    path.write_text(report_format["html"]().render(*made), encoding="utf-8")
+    report, histories = made
+    path.write_text(report_format["html"](histories).render(report), encoding="utf-8")
     return path
 
 
@@ -103,12 +105,12 @@ class TestContent:
     def test_console_is_empty_where_points_are_of_one_start(
         self, chromium: Browser, tmp_path: Path
     ) -> None:
-        report, context = made_report(10)
+        report, histories = made_report(10)
         histories = tuple(
             replace(one, points=tuple(structs.replace(p, values=p.values[:1]) for p in one.points))
-            for one in context.histories
+            for one in histories
         )
-        chromium.open(written(tmp_path, (report, ReportContext(histories))))
+        chromium.open(written(tmp_path, (report, histories)))
         chromium.run(OPEN_ONE)
         draw_all(chromium)
         assert chromium.complaints() == []

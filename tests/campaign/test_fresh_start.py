@@ -27,6 +27,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Engine, EngineBuild
+from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
@@ -65,7 +66,8 @@ DIED = RunError("server_died", "server ended by itself")
 def test_a_lost_place_gives_no_measurement(tmp_path, monkeypatch, lost, error, failure) -> None:
     given = Measurement({"output_throughput": 800.0}, {"osl": 32})
     monkeypatch.setattr(FreshStart, "_measure", Mock(side_effect=error, return_value=given))
-    place = Place(lambda *_: pytest.fail("nothing is started"))
+    request = PlacementRequest(SERVED, tmp_path, 60.0, print)
+    place = Place(request, lambda *_: pytest.fail("nothing is started"))
     place.lost = lost
     start = FreshStart(setup(tmp_path, tools=None), place)
     if failure:

@@ -20,6 +20,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
+from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
@@ -48,7 +49,8 @@ class Nodes(LocalPlacement):
     """Nodes whose doctor says what it is told to, and whose watch sees a neighbour."""
 
     def __init__(self, *checks: Check, machine=H200) -> None:
-        super().__init__(lambda *_: pytest.fail("nothing is started"))
+        request = PlacementRequest(building.SCENARIO, FOLDER, 60.0, print)
+        super().__init__(request, lambda *_: pytest.fail("nothing is started"))
         self.watches: list[str] = []
         self._told = {
             "machine": asdict(machine),
@@ -132,7 +134,7 @@ def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_k
         host = "node8" if role == "baseline_control" else "node7"
         check.look(setup(TOOLS, role), Nodes(WELL, machine=replace(H200, host=host)))
     assert len(recorded(session.run, "preflight")) == 2
-    references.measured_on.assert_called_once_with(H200)
+    assert references.machine == H200
     other = Nodes(WELL, machine=replace(H200, host="node9", cpu="Xeon"))
     told = r"node9 is not of .*: cpu Xeon, not Grace"
     refused(check.look, setup(TOOLS, "anchor_control"), other, match=told, error=RunError)
@@ -192,7 +194,8 @@ class Elsewhere(LocalLauncher):
 def test_load_is_watched_where_it_runs(monkeypatch, launcher, what, since, watched) -> None:
     monkeypatch.setattr(FreshStart, "measure", lambda *_: MEASURED)
     nodes, probe = Nodes(), Probe(building.SCENARIO, what)
-    start = FreshStart(setup(TOOLS, "new", launcher, since), nodes)
+    place = LocalPlacement(nodes.request, LOCAL.start) if launcher.here else nodes
+    start = FreshStart(setup(TOOLS, "new", launcher, since), place)
     found = start_guard.measure_guarded(start, probe)
     assert nodes.watches == ([probe.label] if watched == "there" else [])
     assert any("n1: other processes used" in one for one in found.disturbed) == bool(nodes.watches)

@@ -27,6 +27,7 @@ from perfgate.launchers.slurm.script import JobSteps, as_ranks, asking_argv
 from perfgate.plan import calls
 from perfgate.plan.container import WORKDIR, container_of
 from perfgate.plan.srun import container_options
+from perfgate.plan.toolchain import toolchain_for
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -152,8 +153,9 @@ def test_each_is_asked_in_its_own_image_and_both_for_no_node_that_failed() -> No
     tested = SlurmLauncher(SlurmSite())
     control = tested.with_image(OLD)
     assert (tested.runtime, control.runtime) == ("none", "pyxis")
-    assert tested.locations(Locations(), SCENARIO, None).inside is None
-    where = control.locations(Locations(), SCENARIO, None).inside
+    tools = toolchain_for(SCENARIO, Locations())
+    assert tested.locations(tools).inside is None
+    where = control.locations(tools).inside
     assert images(asking_argv(where.site, (), {}, 60.0)) == [OLD]
     tested.bad.add("n3")
     assert control.bad == {"n3"}

@@ -118,7 +118,7 @@ def checked(folder, launch: Launch, *hosts: str):
     scenario = replace(SCENARIO, hardware=Hardware("H200", 4, 2), launch=launch)
     request = PlacementRequest(scenario, folder, 60.0, [].append)
     with LocalLauncher().placed(request) as placement:
-        return check_ranks(placement, scenario, Locations(hosts=hosts), None, folder / "ranks")
+        return check_ranks(placement, Locations(hosts=hosts), None, folder / "ranks")
 
 
 def test_here_they_are_started_as_the_document_starts_them(tmp_path, monkeypatch) -> None:

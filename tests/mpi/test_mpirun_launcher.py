@@ -63,8 +63,7 @@ def unseen() -> Iterator[Path]:
 
 def begin(placement: Placement, folder: Path, command: Command = SLEEPS) -> Job:
     """Ranks on both hosts, all of them there."""
-    scenario = two_hosts()
-    job = placement.start(placement.launched(command, scenario, Locations()), folder, "server")
+    job = placement.start(placement.launched(command, Locations()), folder, "server")
     eventually(lambda: len(job.stdout.read_text().splitlines()) >= 5)
     return job
 
@@ -145,7 +144,7 @@ class TestStarted:
         scenario = two_hosts("mpirun", pass_on={"MY_LICENCE": "s3cr3t"})
         code = "import os, time; print(os.environ['MY_LICENCE'], flush=True); time.sleep(3600)"
         with placed(tmp_path, scenario) as placement:
-            command = placement.launched(python(code), scenario, Locations())
+            command = placement.launched(python(code), Locations())
             with placement.start(command, tmp_path, "server") as job:
                 eventually(lambda: "s3cr3t" in job.stdout.read_text())
                 assert not [word for word in argvs_of_all() if "s3cr3t" in word]
@@ -156,7 +155,7 @@ class TestStarted:
         scenario = two_hosts("mpirun", pass_on=ends, output="bench_log")
         program = python("import os; print('the program, in rank', os.environ['PMIX_RANK'])")
         with placed(tmp_path, scenario) as placement:
-            command = placement.launched(program, scenario, Locations())
+            command = placement.launched(program, Locations())
             with placement.start(command, tmp_path, "benchmark") as job:
                 assert job.wait(total_s=60).status == 0
         assert sorted(job.stdout.read_text().splitlines()) == [

@@ -49,7 +49,7 @@ def test_each_host_is_watched_and_ranks_are_no_load_of_others(
 ) -> None:
     scenario = two_hosts()
     with placed(tmp_path, scenario) as placement:
-        command = placement.launched(BUSY, scenario, Locations())
+        command = placement.launched(BUSY, Locations())
         with placement.start(command, tmp_path, "server") as job:
             eventually(lambda: pids(job.stdout))
             (pid,) = pids(job.stdout)  # the first rank runs the program

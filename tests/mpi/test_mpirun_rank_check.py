@@ -26,9 +26,8 @@ def with_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(folder: Path, scenario: Scenario | None = None) -> Check | None:
-    scenario = scenario or two_hosts()
-    with placed(folder, scenario, pass_on=("PYTHONPATH",)) as placement:
-        return check_ranks(placement, scenario, Locations(), None, folder / "ranks")
+    with placed(folder, scenario or two_hosts(), pass_on=("PYTHONPATH",)) as placement:
+        return check_ranks(placement, Locations(), None, folder / "ranks")
 
 
 @pytest.mark.usefixtures("with_mpi4py")
@@ -85,11 +84,10 @@ def test_ranks_in_trouble_are_told_in_time_and_nothing_of_them_stays(
 def test_an_interpreter_that_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a Python that cannot load the engine's MPI library."""
     monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, "/bin/false")
-    scenario = two_hosts()
     with (
-        placed(tmp_path, scenario) as placement,
+        placed(tmp_path, two_hosts()) as placement,
         pytest.raises(RunError) as caught,
     ):
-        check_ranks(placement, scenario, Locations(), TENSORRT_LLM_PYTHON, tmp_path / "ranks")
+        check_ranks(placement, Locations(), TENSORRT_LLM_PYTHON, tmp_path / "ranks")
     assert caught.value.failure == "mpi"
     assert "status 1: 0 of 4 ranks answered" in caught.value.message

@@ -37,7 +37,7 @@ from perfgate.core.measurement import (
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.charts import ChartSet
-from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.formats.base import report_format
 from perfgate.reports.formats.junit import properties
 from perfgate.reports.outcome_text import render
 from perfgate.reports.page import page_of
@@ -295,7 +295,7 @@ def outputs(records: Sequence[Record], **changes: Any) -> dict[str, str]:
     run = facts("20261123-1", "01:00", **changes)
     read = report_of(run, records)
     made = {
-        report_format[name].file: report_format[name]().render(read, ReportContext())
+        report_format[name].file: report_format[name]().render(read)
         for name in ("markdown", "junit", "json", "annotations", "html")
     }
     page = made.pop("report.html")

@@ -20,6 +20,7 @@ from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.nodes import placement as nodes_placement
 from perfgate.launchers.site import SlurmContainer, SlurmSite
 from perfgate.launchers.slurm.launcher import SlurmLauncher
+from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch
 from perfgate.scenarios.selection import pick
@@ -108,7 +109,7 @@ def test_a_documented_launch_becomes_ranks_of_the_job(
     site = SlurmSite(step_options=("--wait=0",))
     engine = Command((sys.executable, "-c", RANK, "an argument"), env={"OF_COMMAND": "c"})
     with SlurmLauncher(site).placed(two) as placement:
-        command = placement.launched(engine, two.scenario, Locations())
+        command = placement.launched(engine, Locations())
         with placement.start(command, start_request.folder, "benchmark") as job:
             assert job.wait(total_s=60).status == 0, job.tail()
         first, second = nodes_of(placement)
@@ -135,7 +136,7 @@ def test_one_rank_that_ends_badly_ends_all(
     )
     two = on_nodes(start_request, Hardware("GB200", 2, 2), Launch("srun"))
     with SlurmLauncher().placed(two) as placement:
-        command = placement.launched(python(code), two.scenario, Locations())
+        command = placement.launched(python(code), Locations())
         with placement.start(command, start_request.folder, "benchmark") as job:
             ended = job.wait(total_s=60)
     assert (ended.reason, ended.status) == ("exited", status)
@@ -219,7 +220,7 @@ class TestInside:
     def _inside(self, start_request: PlacementRequest, **site: Any) -> Locations:
         here = Locations(models=Path("/models"), source=Path("/source"))
         launcher = SlurmLauncher(SlurmSite(container=BOX, **site))
-        return launcher.locations(here, start_request.scenario, None)
+        return launcher.locations(toolchain_for(start_request.scenario, here))
 
     def test_a_program_of_the_engine_is_asked_there(
         self, start_request: PlacementRequest, slurm: Cluster

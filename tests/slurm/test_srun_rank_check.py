@@ -40,7 +40,7 @@ def two_nodes(
 def check(request: PlacementRequest) -> Check | None:
     with SlurmLauncher(SITE).placed(request) as placement:
         folder = request.folder / "ranks"
-        return check_ranks(placement, request.scenario, Locations(), None, folder)
+        return check_ranks(placement, Locations(), None, folder)
 
 
 def with_mpi(flavour: str) -> Callable[..., list[str]]:

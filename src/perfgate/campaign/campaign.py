@@ -11,7 +11,7 @@ from dataclasses import replace
 from perfgate.campaign.budget import engine_starts
 from perfgate.campaign.builds.build import AbBuilds
 from perfgate.campaign.builds.controls import ControlBuilds
-from perfgate.campaign.campaign_state import CampaignState, suspected
+from perfgate.campaign.campaign_state import CampaignState
 from perfgate.campaign.schedule import (
     AB,
     AB_BLOCKS,
@@ -72,15 +72,12 @@ class Campaign:
         self._ab = ab
         # Whether load may take turns on two builds that are both up, as programs of this machine.
         self._both_up = self.scenario.gate.blocks > 0 and session.launcher.name == "local"
-        # What stood beside another build was measured for that one alone: no session takes it over.
-        own_anew = session.reference == "auto" and self._both_up
         self.references = References(
             tools,
             session.machine,
-            "fresh" if own_anew else session.reference,
-            synthetic=session.synthetic or self.scenario.is_synthetic,
-            repo=session.repo,
-            commands=command_facts(session.site),
+            session.synthetic or self.scenario.is_synthetic,
+            session.repo,
+            command_facts(session.site),
         )
         self.controls = ControlBuilds(self.scenario, session, self.references, probes)
         self._schedule = schedule or (Schedule() if ab is None else AB)
@@ -111,7 +108,7 @@ class Campaign:
             if failed := next((end for end in ends if end.error is not None), None):
                 return failed.failing(sweep)
             judged = self._state.curve(sweep)
-            if self.controls.look_up(suspected(judged)):
+            if self.controls.look_up(judged.suspected):
                 judged = self._state.curve(sweep)
             if judged.needs_more_runs and (reason := self.starts.beyond_budget()):
                 judged = replace(judged, notes=(*judged.notes, reason))
@@ -163,6 +160,7 @@ class Campaign:
     def _run(self) -> None:
         """The loop: make the start that comes next, judge each round, until none comes next."""
         if self._schedule.opening:
+            self._settle_references()
             self._plan()
         due = self._schedule.opening
         while (request := next_start(self._seen(due))) is not None:
@@ -174,13 +172,22 @@ class Campaign:
             elif not due:
                 self._judge()
 
+    def _settle_references(self) -> None:
+        """Which probes have a reference that this session must measure itself; of an A/B none."""
+        policy = self.session.reference
+        if policy == "auto" and self._both_up:
+            # What stood beside another build was measured for that one alone: none takes it over.
+            policy = "fresh"
+        if self._ab is None:
+            self._state.due = self.references.due(self._state.states, policy)
+
     def _plan(self) -> None:
         """Settle the order of the starts: those of the machine's own reference may be due."""
         gate, state, looks = self.scenario.gate, self._state, 1
         if self._ab is not None:
             self._schedule = AB_BLOCKS if self._both_up else AB
             looks = (OWN_NOISE_RULE if gate.noise == "measured" else AB_RULE).looks[0]
-        elif any(self.references.are_due(one) for one in state.states):
+        elif state.due:
             if not state.takes_turns:
                 self._schedule = around_own_reference(gate.reference_starts)
             elif self._both_up:

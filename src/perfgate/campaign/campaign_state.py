@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfgate.baselines import BaselineRun, as_run
+from perfgate.baselines import SELF, Baseline, BaselineRun, as_run, own_store
 from perfgate.baselines.snapshots import keep_baseline, keep_waivers
 from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole, controlled_by
@@ -31,12 +31,14 @@ from perfgate.judging.assembly.judgement import (
     Reference,
     ab_input,
     probe_input,
+    smoke_input,
     takes_turns,
 )
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome
 from perfgate.runs.record import MeasurementRecord
+from perfgate.runs.run_folder import now
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
 
@@ -103,13 +105,7 @@ class ProbeState:
     @property
     def suspected(self) -> frozenset[Against]:
         """What a loss against it is not excluded yet, while another start may decide it."""
-        return suspected(self.judged) if self.open and self.judged else frozenset()
-
-
-def suspected(judged: ProbeJudgement) -> frozenset[Against]:
-    """What a loss against it is neither proved nor excluded yet."""
-    open_ones = [one for one in judged.judgements if one.needs_more_runs]
-    return frozenset(one.against for one in open_ones) if judged.needs_more_runs else frozenset()
+        return self.judged.suspected if self.open and self.judged else frozenset()
 
 
 _FOR_A_CLAIM = ProbeJudgement(Verdict.INCONCLUSIVE, reason="measured for a claim")
@@ -126,8 +122,8 @@ class CampaignState:
         session: what the campaigns share.
         controls: the other builds that can be started.
         tested: the role of the starts whose measurements are judged.
+        due: the probes whose reference this session measures itself.
         states: probe → how far it is, in the order in which probes are measured.
-        is_synthetic: whether mock programs make the numbers.
     """
 
     scenario: Scenario
@@ -136,11 +132,11 @@ class CampaignState:
     session: Session
     controls: ControlBuilds
     tested: StartRole = "new"
+    due: frozenset[Probe] = frozenset()
     _reference_saved: bool = False
 
     def __post_init__(self) -> None:
         self.states = {probe: ProbeState(self.tested) for probe in sorted(self.probes, key=order)}
-        self.is_synthetic = self.session.synthetic or self.scenario.is_synthetic
         self._folder = self.session.run.path / self.scenario.id
 
     @property
@@ -159,9 +155,7 @@ class CampaignState:
     @property
     def takes_turns(self) -> bool:
         """Whether this session's references take turns with the build under test."""
-        return any(
-            takes_turns(self.scenario) and self.references.are_due(probe) for probe in self.states
-        )
+        return takes_turns(self.scenario) and bool(self.due)
 
     def serves(self, role: StartRole) -> tuple[Probe, ...]:
         """The probes that a start of this role would serve."""
@@ -169,8 +163,7 @@ class CampaignState:
 
     def _is_served(self, role: StartRole, probe: Probe, state: ProbeState) -> bool:
         if role == "reference":
-            due = state.error is None and not state.is_dropped
-            return due and self.references.are_due(probe)
+            return probe in self.due and state.error is None and not state.is_dropped
         if role == "claim":
             return state.error is None
         against = controlled_by(role)
@@ -216,10 +209,27 @@ class CampaignState:
             and not (state.is_dropped or state.in_blocks)
         }
         if own and not self._reference_saved:
-            self.references.save(own)
+            self._save(own)
             self._reference_saved = True
         for probe in self.states:
             self._judge_one(probe)
+
+    def _save(self, own: Mapping[Probe, Sequence[BaselineRun]]) -> None:
+        """Keep what this machine measured of itself in its own store."""
+        known, entries = self.references, {}
+        for probe, runs in own.items():
+            stored = known.stored(probe)
+            entries[probe.label] = stored.with_session(known.fingerprint(probe), runs)
+        reference = Baseline(
+            scenario=self.scenario.id,
+            hardware=self.scenario.hardware.label,
+            engine=known.tools.build,
+            accepted_by=SELF,
+            accepted_at=now(),
+            reason="reference that this machine measured of itself",
+            entries=entries,
+        )
+        own_store().save(reference)
 
     def stop_at_broken_answers(self, probe: Probe) -> None:
         """Drop the load of a build whose answers to `probe` were just found to be broken."""
@@ -260,18 +270,13 @@ class CampaignState:
             provenance = self.provenance(probe)
         return Outcome(
             probe,
-            judged.verdict,
-            judged.judgements,
-            state.measurements,
+            **judged.of_outcome(),
+            measurements=state.measurements,
             compared_with=state.comparison.in_words,
-            reason=judged.reason,
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self.session.injections),
-            synthetic=self.is_synthetic,
-            notes=judged.notes,
-            observed=judged.observed,
-            changed=judged.changed,
+            synthetic=self.references.synthetic,
             measured=measured_metrics(
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),
@@ -377,22 +382,21 @@ class CampaignState:
 
     def _input(self, probe: Probe, state: ProbeState) -> JudgeInput | None:
         """All that the verdict of a probe rests on; None: too much was disturbed."""
-        is_ab, sides = self.tested == "b", self.sides(probe)
-        if probe.is_smoke:
-            return smoke_input(probe, sides if is_ab else {"": state.measurements})
-        if is_ab:
+        if self.tested == "b":
+            sides = self.sides(probe)
             return ab_input(probe, sides["A"], sides["B"], self.references.noise_of(probe))
+        if probe.is_smoke:
+            return smoke_input(probe, state.measurements)
         state.comparison = self.references.comparison(probe, state.own_reference)
-        is_due = self.references.are_due(probe)
         too_few = len(state.own_reference) < FEWEST_REFERENCES and not state.in_blocks
-        if is_due and state.disturbed and too_few:
+        if probe in self.due and state.disturbed and too_few:
             return None
         controls = self._control_starts(probe) or ControlStarts()
         return self._with_waivers(probe_input(self._evidence(probe, controls), self.rule))
 
     def _control_starts(self, probe: Probe) -> ControlStarts | None:
         """The controls of a probe; None where references of this session stand beside it."""
-        if self.references.are_due(probe):
+        if probe in self.due:
             return None
         return self.controls.starts(self.states[probe].controls)
 
@@ -408,28 +412,3 @@ def _undecided(state: ProbeState) -> ProbeJudgement:
 def why_not_used(state: ProbeState) -> str:
     """Why starts were not used."""
     return f"disturbed, so not used: {'; '.join(state.disturbed)}"
-
-
-def _answered(measured: Measurement) -> str:
-    """What a smoke test saw."""
-    facts = measured.facts
-    said = f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"
-    other = facts.get("not_as_documented")
-    if not isinstance(other, list) or not other:
-        return said
-    prompts = ", ".join(repr(prompt) for prompt in other)
-    return f"{said}; not the text that the document gives for another release: {prompts}"
-
-
-def smoke_input(probe: Probe, sides: Mapping[str, Sequence[Measurement]]) -> JudgeInput:
-    """All that the verdict of a smoke test rests on: that it answered.
-
-    Args:
-        probe: the test.
-        sides: name of each build, empty where there is one → what it gave.
-    """
-    reason = "; ".join(
-        f"{name}: {_answered(given[-1])}" if name else _answered(given[-1])
-        for name, given in sides.items()
-    )
-    return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)

@@ -293,7 +293,7 @@ class FreshStart:
         for step in before:
             prepare = partial(self._prepare, step, probe, folder)
             made_once(step, folder, self.setup.cache / "datasets", prepare)
-        command = self.placement.launched(last.command, self.scenario, self.tools.locations)
+        command = self.placement.launched(last.command, self.tools.locations)
         marked = self.marked(command, probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
@@ -368,7 +368,7 @@ def _server(start: FreshStart, endpoint: Endpoint) -> Job:
     scenario, tools, placement = start.scenario, start.tools, start.placement
     bound = replace(endpoint, host=placement.binds)
     command = tools.engine.serve(scenario, tools.build, bound, tools.locations)
-    launched = placement.launched(command, scenario, tools.locations)
+    launched = placement.launched(command, tools.locations)
     return placement.start(start.marked(launched, ""), start.setup.folder, "server")
 
 

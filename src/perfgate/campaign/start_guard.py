@@ -64,13 +64,14 @@ def measure_guarded(start: FreshStart, probe: Probe) -> Measurement:
         RunError, InputError: as `FreshStart.measure`.
     """
     setup = start.setup
+    watch_nodes = start.placement.watched
     watch_load: AbstractContextManager[Watch | NodesWatch | None]
     if setup.watch is None or not probe.is_load:
         watch_load = nullcontext()
-    elif setup.build.launcher.here:
+    elif watch_nodes is None:
         watch_load = _watch_here(start.scenario, setup.lease, setup.watch)
     else:
-        watch_load = start.placement.watched(setup.folder / "watch" / probe.label)
+        watch_load = watch_nodes(setup.folder / "watch" / probe.label)
     with watch_load as watch:
         measured = start.measure(probe)
     return guarded(measured, watch, probe.scenario)
@@ -166,7 +167,6 @@ class PlaceCheck:
     references: References
     session: Session
     nodes: tuple[str, ...] = ()
-    _machine: Machine | None = None
     _looked: set[StartRole] = field(default_factory=set)
 
     def look(self, setup: StartSetup, placement: Placement) -> None:
@@ -190,11 +190,10 @@ class PlaceCheck:
         if not is_new and setup.build.launcher.here:
             return
         machine = look_at(setup, placement, self.session)
-        if self._machine is None:
-            self.references.measured_on(machine)
+        if self._looked:
+            require_alike(machine, self.references.machine)
         else:
-            require_alike(machine, self._machine)
-        self._machine = machine
+            self.references.machine = machine
         self._looked.add(kind)
 
 
@@ -259,7 +258,7 @@ def _try_ranks(setup: StartSetup, placement: Placement) -> Check | None:
     if tools.scenario.launch is None:
         return None
     interpreter, folder = tools.engine.interpreter, setup.folder / RANKS
-    return check_ranks(placement, tools.scenario, tools.locations, interpreter, folder)
+    return check_ranks(placement, tools.locations, interpreter, folder)
 
 
 def require_alike(machine: Machine, first: Machine) -> None:

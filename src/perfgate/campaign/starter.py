@@ -226,7 +226,7 @@ class Starter:
     ) -> None:
         """Write down what a start gave of a probe, and take it into the campaign's state."""
         setup, build, scenario = start.setup, start.setup.build, start.setup.build.scenario
-        synthetic = setup.lease.synthetic or self.state.is_synthetic
+        synthetic = setup.lease.synthetic or self.references.synthetic
         # Mock programs are gone after the run.
         source = None if synthetic else source_of(build, measured.facts)
         record = MeasurementRecord(
@@ -245,10 +245,7 @@ class Starter:
             injected=tuple(str(one) for one in build.injections),
             source=to_plain(source),
             synthetic=synthetic,
-            metrics=measured.metrics,
-            facts=measured.facts,
-            answers=measured.answers,
-            disturbed=measured.disturbed,
+            **vars(measured),
         )
         self.session.run.record(record)
         self.state.take(probe, setup.account.role, record)

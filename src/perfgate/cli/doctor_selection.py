@@ -15,7 +15,6 @@ from perfgate.campaign.selection import (
 )
 from perfgate.cli.output import print_json, print_template
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.locations import Locations
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.launchers.base import Launcher
 from perfgate.machine.hardware import Machine
@@ -80,8 +79,9 @@ def preflight_of(
     scenario: Scenario, machine: Machine, start_with: Launcher, where: PreflightTarget
 ) -> PreflightReport:
     """The look at this machine for one scenario; errors as of `look` and `toolchain_for`."""
-    locations = start_with.locations(Locations.of_environment(), scenario, None)
-    return look(scenario, toolchain_for(scenario, locations), machine, where)
+    tools = toolchain_for(scenario)
+    tools = replace(tools, locations=start_with.locations(tools))
+    return look(scenario, tools, machine, where)
 
 
 def _kind(test: Selected) -> str:

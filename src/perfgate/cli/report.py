@@ -20,8 +20,8 @@ from perfgate.core.paths import require_own
 from perfgate.core.redaction import one_line
 from perfgate.core.untrusted_files import read_input
 from perfgate.core.verdict import Verdict
-from perfgate.reports.formats.base import ReportContext, report_format, write_formats
-from perfgate.reports.histories import gathered_histories
+from perfgate.reports.formats.base import report_format, write_formats
+from perfgate.reports.histories import MetricHistory, gathered_histories
 from perfgate.reports.merge import merge
 from perfgate.reports.run_report import RunFacts, RunReport
 from perfgate.runs.ended_run import read_run
@@ -60,9 +60,9 @@ def _report(arguments: argparse.Namespace) -> int:
     rows = None if arguments.matrix is None else _matrix(arguments.matrix)
     found = merge([read_run(path) for path in arguments.run], gate=arguments.gate, matrix=rows)
     writes = arguments.format is not None or arguments.to is not None
-    context = _context(arguments, found) if writes else ReportContext()
+    histories = _histories(arguments, found) if writes else ()
     if arguments.format is not None:
-        text = report_format[arguments.format]().render(found, context)
+        text = report_format[arguments.format](histories).render(found)
         if arguments.output is None:
             print(text, end="" if text.endswith("\n") else "\n")
         else:
@@ -73,7 +73,7 @@ def _report(arguments: argparse.Namespace) -> int:
     for line in _lines(found):
         print(one_line(line), file=stream)
     if arguments.to is not None:
-        for path in write_formats(arguments.to, sorted(report_format), found, context):
+        for path in write_formats(arguments.to, sorted(report_format), found, histories):
             print(f"wrote {path}", file=stream)
     return ExitStatus.ERROR if found.status is None else found.status
 
@@ -84,7 +84,7 @@ def _matrix(named: str) -> tuple[MatrixRow, ...]:
     return read_matrix(read_input(Path(named), LARGEST, "matrix"), Path(named)).include
 
 
-def _context(arguments: argparse.Namespace, found: RunReport) -> ReportContext:
+def _histories(arguments: argparse.Namespace, found: RunReport) -> tuple[MetricHistory, ...]:
     """The histories, for the formats that show them; what was left out of them is told."""
     store = None
     if arguments.baselines is not None and not found.synthetic:
@@ -92,7 +92,7 @@ def _context(arguments: argparse.Namespace, found: RunReport) -> ReportContext:
     histories, notes = gathered_histories(found, store, arguments.history)
     for note in notes:
         print(f"perfgate: {note}", file=sys.stderr)
-    return ReportContext(histories)
+    return histories
 
 
 def _lines(report: RunReport) -> list[str]:

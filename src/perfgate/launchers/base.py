@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -19,6 +19,7 @@ from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.plan.container import Runtime
+from perfgate.plan.toolchain import Toolchain
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
 
@@ -206,28 +207,33 @@ class Placement(ABC):
     """Where one fresh start runs: the machine or the nodes, for as long as it lasts.
 
     Attributes:
+        request: the start.
         host: name or address that the server listens at, and that clients reach it under.
         facts: what the record says of the place; empty for this machine.
         nodes: names of the nodes, the server's first; empty for this machine.
+        watched: given a folder for the watches' own files, watches the nodes while a block runs,
+            and raises nothing that goes wrong in watching; None: there are none but this machine.
     """
 
+    request: PlacementRequest
     host: str
     facts: Mapping[str, Json]
     nodes: tuple[str, ...] = ()
+    watched: Callable[[Path], AbstractContextManager[NodesWatch]] | None = None
 
     @property
     def binds(self) -> str:
         """The address that its server listens on, where it is reached under another one."""
         return self.host
 
-    def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
+    def launched(self, command: Command, locations: Locations) -> Command:
         """The engine's command as it is launched there: on one node itself, on several by ranks.
 
         Raises:
             InputError: the nodes are not known, or the GPUs do not spread evenly over them.
             MissingProgram: the launching program is not here.
         """
-        return wrapped(command, scenario, locations)
+        return wrapped(command, self.request.scenario, locations)
 
     @abstractmethod
     def start(self, command: Command, folder: Path, name: str) -> Job:
@@ -263,16 +269,6 @@ class Placement(ABC):
         """
         return None
 
-    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch | None]:  # noqa: ARG002
-        """Watch the nodes while the block runs; None: there are none but this machine.
-
-        Nothing that goes wrong in watching is raised.
-
-        Args:
-            folder: where the watches' own files go.
-        """
-        return nullcontext()
-
     def require(self) -> None:  # noqa: B027 - this machine is always there
         """Check that the place is still there.
 
@@ -293,31 +289,23 @@ class Launcher(ABC):
             matter.
         runtime: what runs containers for it on this machine.
         starts_by: the programs that it starts others with, which no rehearsal plays.
+        warnings: of scenarios, and of the engine's release as a person says it, what to warn of
+            before they are started, one line each; None: nothing.
     """
 
     name: str
     here = True
     runtime: Runtime = "none"
     starts_by: tuple[Program, ...] = ()
+    warnings: Callable[[Iterable[Scenario], str | None], tuple[str, ...]] | None = None
 
-    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:  # noqa: ARG002
+    def locations(self, tools: Toolchain) -> Locations:
         """Where programs are for this launcher, for commands and for questions about versions.
 
         Args:
-            here: where they are on this machine.
-            scenario: what will be started.
-            version: the engine's release as a person says it; None: nobody does.
+            tools: what will be started, with where its programs are on this machine.
         """
-        return here
-
-    def warnings(self, scenarios: Iterable[Scenario], version: str | None) -> tuple[str, ...]:  # noqa: ARG002
-        """Warnings about starting these scenarios, one line each.
-
-        Args:
-            scenarios: what will be started.
-            version: as in `locations`.
-        """
-        return ()
+        return tools.locations
 
     def with_image(self, image: str) -> "Launcher":
         """The same, with the engine's programs in another image; this one stays as it is.

@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from perfgate.launchers.base import Exit, Job, Placement
 from perfgate.launchers.local.job import LOOK
 from perfgate.machine.preflight.check import Check
 from perfgate.plan.ranks import Ranks, ranks_of
-from perfgate.scenarios.scenario import Scenario
 
 NAME = "ranks"
 ANSWER_S = 120.0  # Python and mpi4py from a file system that may be slow, on every rank at once
@@ -48,17 +46,12 @@ _ALONE = (
 
 
 def check_ranks(
-    placement: Placement,
-    scenario: Scenario,
-    locations: Locations,
-    interpreter: Program | None,
-    folder: Path,
+    placement: Placement, locations: Locations, interpreter: Program | None, folder: Path
 ) -> Check | None:
     """Start the ranks of a scenario's launch once, and see that all of them answer.
 
     Args:
         placement: where the engine will be started.
-        scenario: what is measured.
         locations: where programs are.
         interpreter: the Python that the engine's ranks run in; None: perfgate's own.
         folder: where the call's files go; it must not be there yet.
@@ -71,10 +64,10 @@ def check_ranks(
             answered, or not from where it should, or they do not reach each other.
         InputError, MissingProgram: as `Placement.launched`.
     """
-    launch = scenario.launch
+    launch = placement.request.scenario.launch
     if launch is None:
         return None
-    ranks = ranks_of(scenario)
+    ranks = ranks_of(placement.request.scenario)
     # Outside of an allocation Slurm chooses nodes again for every srun and sbatch, and lets each
     # wait for them; a job of sbatch has nodes of its own wherever it is submitted.
     is_here = launch.by == "mpirun" or (launch.by == "srun" and "SLURM_JOB_ID" in os.environ)
@@ -82,10 +75,9 @@ def check_ranks(
         return Check(NAME, "unknown", f"{launch.by} finds the nodes only when the engine starts")
     python = (sys.executable,) if interpreter is None else locations.find(interpreter)
     command = Command((*python, "-c", LOOK.read_text(encoding="utf-8"), "rank"), on_every_rank=True)
-    plain = replace(scenario, launch=replace(launch, output=None))
     limit_s = ANSWER_S + (IMAGE_S if locations.inside is not None else 0.0)
     make_new_folders(folder)
-    launched = placement.launched(command, plain, locations)
+    launched = placement.launched(command, locations)
     with placement.start(launched, folder, NAME) as job:
         ended = job.wait(total_s=limit_s)
     try:

@@ -3,7 +3,6 @@
 One function per way, each from a `Command` to a `Command`. The launcher starts what comes out.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from perfgate.core.command import Command
@@ -14,9 +13,7 @@ from perfgate.plan.ranks import Ranks, of_each_rank, ranks_of, required_hosts_fo
 from perfgate.scenarios.scenario import Launch, Scenario
 
 
-def by_mpirun(
-    command: Command, scenario: Scenario, launch: Launch, ranks: Ranks, locations: Locations
-) -> Command:
+def by_mpirun(command: Command, launch: Launch, ranks: Ranks, locations: Locations) -> Command:
     """Open MPI starts one rank per GPU on hosts that it reaches by ssh.
 
     As in the DeepSeek-V3 example, sections "mpirun" and "DeepGEMM".
@@ -25,11 +22,10 @@ def by_mpirun(
     mpirun takes the values from its own environment, so that no argv shows them. What a person
     injected is among the command's variables, so that these win.
     """
-    del scenario
     command = replace(command, env={**launch.pass_on, **command.env})
     hosts = required_hosts_for(ranks, locations)
     argv = [*locations.find(MPIRUN)]
-    if launch.output is not None:
+    if launch.output is not None and not command.on_every_rank:  # whose answers are in the log
         argv += ["--output-filename", launch.output]
     argv += ["-H", ",".join(f"{host}:{ranks.per_node}" for host in hosts)]
     if launch.ssh_port is not None:
@@ -40,15 +36,6 @@ def by_mpirun(
         argv += ["--allow-run-as-root"]
     argv += ["-n", str(ranks.total), *(word for name in command.env for word in ("-x", name))]
     return replace(command, argv=(*argv, *of_each_rank(command, locations)))
-
-
-_Way = Callable[[Command, Scenario, Launch, Ranks, Locations], Command]
-
-_WAYS: Mapping[str, _Way] = {
-    "mpirun": by_mpirun,
-    "srun": srun.wrap,
-    "sbatch": sbatch.wrap,
-}
 
 
 def wrapped(command: Command, scenario: Scenario, locations: Locations) -> Command:
@@ -65,4 +52,8 @@ def wrapped(command: Command, scenario: Scenario, locations: Locations) -> Comma
     launch = scenario.launch
     if launch is None:
         return command
-    return _WAYS[launch.by](command, scenario, launch, ranks_of(scenario), locations)
+    ranks = ranks_of(scenario)
+    if launch.by == "mpirun":
+        return by_mpirun(command, launch, ranks, locations)
+    wrap = srun.wrap if launch.by == "srun" else sbatch.wrap
+    return wrap(command, scenario, launch, ranks, locations)

@@ -51,7 +51,7 @@ from perfgate.release.pack_secrets import suspects
 from perfgate.release.recomputation import require_same_scenarios
 from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.run_evidence import time_of
-from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.formats.base import report_format
 from perfgate.reports.merge import merge
 from perfgate.reports.run_report import TestResult
 from perfgate.runs.ended_run import EndedRun
@@ -321,8 +321,7 @@ def _reports(runs: Sequence[EndedRun]) -> Iterator[tuple[str, str]]:
         reports = {run.id: merge([run], part=True) for run in runs}
     for name, report in reports.items():
         for kind in ("html", "json"):
-            text = report_format[kind]().render(report, ReportContext())
-            yield f"{REPORT}/{name}.{kind}", text
+            yield f"{REPORT}/{name}.{kind}", report_format[kind]().render(report)
 
 
 def reproduce_scripts(

@@ -17,7 +17,6 @@ from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
 from perfgate.baselines.snapshots import kept_entry, kept_file
 from perfgate.baselines.waivers import load_waivers
-from perfgate.campaign.campaign_state import smoke_input
 from perfgate.clients.base import Client, Offline
 from perfgate.clients.load_files import of_offline, parsed_load
 from perfgate.core.errors import PerfgateError
@@ -44,6 +43,7 @@ from perfgate.judging.assembly.judgement import (
     Reference,
     ab_input,
     probe_input,
+    smoke_input,
     takes_turns,
 )
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
@@ -250,12 +250,10 @@ class _Recomputation:
     def _of_probe(self, probe: Probe, origin: Provenance, rule: Rule) -> JudgeInput:
         if origin.sides:  # an A/B
             a, b = (self._starts(probe, one.role, one.starts) for one in origin.sides)
-            if probe.is_smoke:
-                return smoke_input(probe, {"A": [*a.values()], "B": [*b.values()]})
             return ab_input(probe, [*a.values()], [*b.values()], origin.noise)
         if probe.is_smoke:
             now = self._starts(probe, origin.role, origin.starts)
-            return smoke_input(probe, {"": [*now.values()]})
+            return smoke_input(probe, [*now.values()])
         return self._waived(
             probe_input(self._evidence(probe, origin, origin.controls), rule), origin
         )

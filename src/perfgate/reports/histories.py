@@ -326,7 +326,7 @@ def gathered_histories(
         repo: a clone of the engine, which tells the order of commits; None: days tell it.
 
     Returns:
-        for `ReportContext.histories`; and notes for the terminal, which need no escaping.
+        for `ReportFormat.histories`; and notes for the terminal, which need no escaping.
 
     Raises:
         InputError: `folder` is none that can be read.

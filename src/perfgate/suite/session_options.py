@@ -231,7 +231,8 @@ class SessionOptions:
         version = self.option("--engine-version")
         found = [*unknown_variables(os.environ)]
         found += uncovered(scenarios, version)
-        found += launcher[self.option("--launcher")]().warnings(scenarios, version)
+        started_by = launcher[self.option("--launcher")]()
+        found += started_by.warnings(scenarios, version) if started_by.warnings else ()
         found += [
             f"claim {one.id} is left out: --shape replaced a scenario that it speaks of"
             for one in self._explored_away

@@ -20,7 +20,7 @@ from perfgate.core.redaction import mask_arguments
 from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
 from perfgate.launchers.start_commands import command_facts
-from perfgate.reports.formats.base import ReportContext, write_formats
+from perfgate.reports.formats.base import write_formats
 from perfgate.reports.histories import gathered_histories
 from perfgate.reports.merge import merge
 from perfgate.reports.run_report import RunReport, report_of
@@ -179,7 +179,7 @@ def write_page(run: RunFolder, beside: Path) -> str:
         found = merge([read_run(run.path)], part=True)
         earlier = beside if run.path.parent == beside.resolve() else None
         histories, _ = gathered_histories(found, None, earlier)
-        write_formats(run.path, ["html"], found, ReportContext(histories))
+        write_formats(run.path, ["html"], found, histories)
     except (PerfgateError, OSError) as error:  # the disk is full, a store is damaged
         return f"the page could not be written: {error}"
     except Exception:

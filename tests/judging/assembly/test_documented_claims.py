@@ -18,7 +18,7 @@ from tables import each
 
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import VERSION, Rule
+from perfgate.core.rule import VERSION
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.claims import claim_test
 from perfgate.judging.rules.claims import EarlierStarts
@@ -64,7 +64,7 @@ def judged(claim: Claim) -> Iterator[tuple[str, Judgement]]:
         for drop in (-0.04, 0.0, 0.01, 0.05):
             new = [share_of(claim.metric, (claim.value or 0.9) - drop)]
             other = [share_of(claim.metric, 0.9)] if claim.value is None else []
-            yield f"drop {drop}", claim_test(claim, new, other).judge(Rule())
+            yield f"drop {drop}", claim_test(claim, new, other).judge()
         return
     for name, (loss, noise) in SETS.items():
         sigma = noise * (lookup(claim.metric).family.sigma or 0.02)
@@ -72,13 +72,13 @@ def judged(claim: Claim) -> Iterator[tuple[str, Judgement]]:
         count = 2 if name == "few" else 6
         new = [measured(claim, moved + sigma * x) for x in NEW[:count]]
         if claim.value is not None:
-            yield name, claim_test(claim, new).judge(Rule())
+            yield name, claim_test(claim, new).judge()
             continue
         other = [measured(claim, sigma * x) for x in OTHER[:count]]
-        yield name, claim_test(claim, new, other).judge(Rule())
+        yield name, claim_test(claim, new, other).judge()
         earlier = EarlierStarts("other", 3)
-        yield f"{name}, a baseline", claim_test(claim, new, other, earlier=earlier).judge(Rule())
-        yield f"{name}, own noise", claim_test(claim, new, other, own_noise=True).judge(Rule())
+        yield f"{name}, a baseline", claim_test(claim, new, other, earlier=earlier).judge()
+        yield f"{name}, own noise", claim_test(claim, new, other, own_noise=True).judge()
 
 
 def said(claim: Claim) -> float:

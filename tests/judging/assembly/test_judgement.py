@@ -252,9 +252,9 @@ def test_a_claim_about_accuracy() -> None:
                   versus="off", margin=0.01)  # fmt: skip
     bare = scored(GSM8K, 1250, 1319, answers=False)
     number = replace(claim, versus=None, value=0.99)
-    assert claim_test(claim, [GOOD], [GOOD]).judge(Rule()).verdict == PASS
-    assert claim_test(claim, [bare], [bare]).judge(Rule()).verdict == OPEN
-    assert claim_test(number, [bare]).judge(Rule()).verdict == LOST
+    assert claim_test(claim, [GOOD], [GOOD]).judge().verdict == PASS
+    assert claim_test(claim, [bare], [bare]).judge().verdict == OPEN
+    assert claim_test(number, [bare]).judge().verdict == LOST
 
 
 # Other prompts than the reference's: both numbers, and no verdict from them. ----------------------

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.claims import ClaimTest
 from perfgate.judging.rules.noise import RunNoise
@@ -24,16 +23,16 @@ def statement(metric: str, expect: Any, **more: Any) -> Claim:
 
 def judge_claim(said: Claim, new: Any, versus: Any = (), **more: Any) -> Judgement:
     """Its judgement by a speed of both sides; `more` are other fields of the test."""
-    return ClaimTest(said, (new, versus), **more).judge(Rule())
+    return ClaimTest(said, (new, versus), **more).judge()
 
 
 def judge_accuracy_claim(said: Claim, new: Any, versus: Any = (), *scores: Any) -> Judgement:
     """Its judgement by the answers of both sides, or by their scores."""
-    return ClaimTest(said, answers=(new, versus), scores=scores or (None, None)).judge(Rule())
+    return ClaimTest(said, answers=(new, versus), scores=scores or (None, None)).judge()
 
 
 def judge_ab(metric: str, a: Any, b: Any, band: float | None = None, **noise: Any) -> Judgement:
-    return AbTest(metric, a, b, band, RunNoise(**noise)).judge(Rule())
+    return AbTest(metric, a, b, band, RunNoise(**noise)).judge()
 
 
 def values(*sides: Sequence[float]) -> list[list[float]]:

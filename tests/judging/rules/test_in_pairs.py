@@ -18,7 +18,6 @@ from tables import each
 
 from benchmarks.detection.draws import SCENARIOS
 from perfgate.core.metrics import METRICS
-from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.simulation import starts
 from perfgate.judging.rules import paired
@@ -32,7 +31,7 @@ SIGMA = 0.005  # prior noise of a throughput, of which a session has 0.3 in comm
 
 
 def in_turns(references, new, *earlier, metric=SPEED) -> Judgement:
-    return InterleavedTest(metric, 0.02, references, new, earlier).judge(Rule())
+    return InterleavedTest(metric, 0.02, references, new, earlier).judge()
 
 
 def claimed(expect, new, versus, metric=SPEED, **more) -> Judgement:

@@ -13,7 +13,6 @@ from rule_cases import judge_claim, statement
 from sizes import sized
 
 from perfgate.core.metrics import lookup
-from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules import paired, scale
 from perfgate.judging.rules.claims import EarlierStarts
@@ -169,7 +168,7 @@ def judged(references: list[float], new: list[float], *, in_blocks: bool = True)
     """Of throughputs, the reference's and the new build's start by start."""
     most = 6
     test = InterleavedTest("output_throughput", None, references, new, (), most, in_blocks)
-    return test.judge(Rule())
+    return test.judge()
 
 
 # The machine has a good and a bad hour; both builds were up in each.
@@ -201,7 +200,7 @@ def test_what_pairs_of_starts_prove(factors: tuple[float, ...], verdict: Verdict
     found = judged(hours, new)
     assert found.verdict == verdict
     compared = AbTest(SPEED.name, hours, new, None, RunNoise(widen=True), in_blocks=True)
-    of_two = compared.judge(Rule())
+    of_two = compared.judge()
     assert of_two.verdict == verdict
     assert (of_two.baseline, of_two.change) == pytest.approx((found.baseline, found.change))
     assert found.needs_more_runs == (len(factors) < 4)

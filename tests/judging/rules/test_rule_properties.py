@@ -48,7 +48,7 @@ WAYS = {
     ),
     "in turns": (
         True,
-        lambda m, base, new, more, _: InterleavedTest(m, 0.02, more + base, new, ()).judge(Rule()),
+        lambda m, base, new, more, _: InterleavedTest(m, 0.02, more + base, new, ()).judge(),
     ),
     **{f"claim: {one}": (True, own(one)) for one in ("better", "not_worse", "worse")},
 }

@@ -26,6 +26,7 @@ from perfgate.launchers.docker import containers
 from perfgate.launchers.docker import launcher as docker_launcher
 from perfgate.launchers.docker.containers import OWNER, DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
+from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.scenario import Hardware, Launch
 
 pytestmark = pytest.mark.slow
@@ -284,7 +285,7 @@ def test_the_image_is_that_of_the_release_that_is_said_else_of_the_document(run,
     scenario = replace(CPU, engine=replace(CPU.engine, name="tensorrt-llm"), container=None)
     host.image(IMAGE.replace("1.0.0", "1.2.3"))
     launcher = DockerLauncher(replace(SITE, image=None))
-    locations = launcher.locations(Locations(), scenario, "1.2.3")
+    locations = launcher.locations(toolchain_for(scenario, Locations(), BuildOverride("1.2.3")))
     assert locations.find(TRTLLM_SERVE) == ("trtllm-serve",)
     found = run.place(launcher, scenario).facts["docker"]["image"]
     assert found == "nvcr.io/nvidia/tensorrt-llm/release:1.2.3"
@@ -293,12 +294,12 @@ def test_the_image_is_that_of_the_release_that_is_said_else_of_the_document(run,
 def test_an_unknown_image_and_ranks_are_refused():
     unknown = replace(CPU, source=replace(CPU.source, engine_version=None))
     with pytest.raises(InputError, match=r"docker\.image in site\.yaml"):
-        DockerLauncher(replace(SITE, image=None)).locations(Locations(), unknown, None)
+        DockerLauncher(replace(SITE, image=None)).locations(toolchain_for(unknown, Locations()))
     refused(inside, replace(CPU, launch=Launch("mpirun")), match="starts no ranks")
 
 
 def inside(scenario=CPU) -> Locations:
-    return DockerLauncher(SITE).locations(Locations(), scenario, None)
+    return DockerLauncher(SITE).locations(toolchain_for(scenario, Locations()))
 
 
 def test_a_program_that_only_the_image_has_is_asked_there(host):
@@ -324,7 +325,8 @@ def test_one_that_never_answers_is_ended_and_no_container_is_an_error(host, monk
 
 def test_a_folder_in_another_image_is_where_its_programs_are_called():
     other = DockerLauncher(SITE).with_image("registry/other@sha256:" + "cd" * 32)
-    where = replace(other.locations(Locations(), CPU, None), build=Installation("/opt/old"))
+    where = other.locations(toolchain_for(CPU, Locations()))
+    where = replace(where, build=Installation("/opt/old"))
     assert where.find(TRTLLM_BENCH) == ("/opt/old/bin/trtllm-bench",)
     assert where.engine_environment == {}
 

@@ -19,7 +19,7 @@ stubborn = python(
     "time.sleep(3600)"
 )
 with placed(folder, scenario) as placement:
-    command = placement.launched(stubborn, scenario, Locations())
+    command = placement.launched(stubborn, Locations())
     with placement.start(command, folder, "server") as job:
         while len(job.stdout.read_text().splitlines()) < 4:
             time.sleep(0.05)

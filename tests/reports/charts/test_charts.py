@@ -19,7 +19,6 @@ from perfgate.reports.charts import Chart, chart, charts_of
 from perfgate.reports.charts.changes_chart import changes_chart
 from perfgate.reports.charts.chart import svg_of
 from perfgate.reports.charts.pareto_chart import frontier
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.histories import HistoryPoint
 
 numbers = some.integers(0, 6).map(float)
@@ -44,12 +43,12 @@ def charts() -> tuple[Chart, ...]:
 
 def with_points(change: Callable[[HistoryPoint, int], HistoryPoint | None]) -> tuple[Chart, ...]:
     """The charts of a scenario whose points are changed, each by its place; None: left out."""
-    report, context = made_report(10)
+    report, histories = made_report(10)
     made = tuple(
         replace(one, points=tuple(filter(None, map(change, one.points, count()))))
-        for one in context.histories
+        for one in histories
     )
-    return charts_of(report, ReportContext(made)).of_scenario(SCENARIO)
+    return charts_of(report, made).of_scenario(SCENARIO)
 
 
 def over_commits(found: Sequence[Chart]) -> Chart:
@@ -79,7 +78,7 @@ class TestHistory:
             assert float(row[4].replace(",", "")) == pytest.approx(value["value"], rel=1e-3)
 
     def test_absent_where_nothing_is_stored(self) -> None:
-        nothing = charts_of(made_report(10)[0], ReportContext(())).of_scenario(SCENARIO)
+        nothing = charts_of(made_report(10)[0], ()).of_scenario(SCENARIO)
         for found in (nothing, with_points(lambda p, _: p if p.kind == "this run" else None)):
             (chart,) = found
             assert "over commits" not in chart.title
@@ -117,8 +116,8 @@ class TestPareto:
 
 class TestFirstScreen:
     def test_worst_first_and_better_to_the_right(self) -> None:
-        report, context = made_report(60)
-        (chart,) = charts_of(report, context).first
+        report, histories = made_report(60)
+        (chart,) = charts_of(report, histories).first
         rows = chart.spec["data"]["values"]
         assert len(rows) == len(chart.table.rows) <= 12
         states = [one["state"] for one in rows]
@@ -131,7 +130,7 @@ class TestFirstScreen:
 
 def test_hostile_names_stay_text() -> None:
     text = "<script>alert(1)</script>\"'\u202e&" + "x" * 4000
-    report, context = made_report(10)
+    report, histories = made_report(10)
     results = tuple(replace(one, name=text, probe=text) for one in report.results)
     histories = tuple(
         replace(
@@ -142,9 +141,9 @@ def test_hostile_names_stay_text() -> None:
                 for n, p in enumerate(one.points)
             ),
         )
-        for one in context.histories
+        for one in histories
     )
-    found = charts_of(replace(report, results=results), ReportContext(histories))
+    found = charts_of(replace(report, results=results), histories)
     drawn = [*found.first, *found.of_scenario(report.results[0].scenario)[:3]]
     assert len(drawn) == 4
     for one in drawn:
@@ -158,16 +157,16 @@ def test_hostile_names_stay_text() -> None:
 
 def test_without_the_extra_there_are_tables_and_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chart, "_vl_convert", lambda: None)
-    report, context = made_report(10)
-    found = charts_of(report, context)
+    report, histories = made_report(10)
+    found = charts_of(report, histories)
     assert "pip install 'perfgate[report]'" in found.missing
     assert found.first[0].svg is None
     assert found.first[0].table.rows
 
 
 def test_long_report_keeps_what_did_not_pass_and_says_what_is_left_out() -> None:
-    report, context = made_report(200)
-    found = charts_of(report, context)
+    report, histories = made_report(200)
+    found = charts_of(report, histories)
     titles = {
         one.title
         for scenario in report.scenarios

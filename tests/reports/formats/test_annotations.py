@@ -4,12 +4,11 @@ from run_reports import of_size, report, result
 
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.annotations import AnnotationsFormat
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.run_report import RunReport
 
 
 def annotations(of: RunReport) -> list[str]:
-    return AnnotationsFormat().render(of, ReportContext()).splitlines()
+    return AnnotationsFormat().render(of).splitlines()
 
 
 def test_the_worst_come_first_and_the_last_counts_the_rest() -> None:

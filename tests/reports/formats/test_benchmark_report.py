@@ -8,7 +8,6 @@ from pathlib import Path
 from building import outcome
 from run_reports import of_size
 
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.benchmark import BenchmarkFormat, benchmark_entries
 from perfgate.reports.run_report import report_of
 from perfgate.suite.outputs import MetricEntry
@@ -26,7 +25,7 @@ FACTS = {
 
 def test_the_entries_are_those_of_the_session() -> None:
     line = outcome(injected=("a=1",)).as_record(TEST)
-    text = BenchmarkFormat().render(report_of(FACTS, [line]), ReportContext())
+    text = BenchmarkFormat().render(report_of(FACTS, [line]))
     own = json.loads(json.dumps([MetricEntry(one).as_dict() for one in benchmark_entries(line)]))
     assert len(own) == 2
     assert json.loads(text)["benchmarks"] == own
@@ -34,7 +33,7 @@ def test_the_entries_are_those_of_the_session() -> None:
 
 def test_pytest_benchmark_reads_the_file(tmp_path: Path) -> None:
     file = tmp_path / "0001_report.json"
-    file.write_text(BenchmarkFormat().render(of_size(10), ReportContext()))
+    file.write_text(BenchmarkFormat().render(of_size(10)))
     done = subprocess.run(
         [sys.executable, "-m", "pytest_benchmark", "compare", str(file), "--columns=mean,rounds"],
         capture_output=True,
@@ -47,7 +46,7 @@ def test_pytest_benchmark_reads_the_file(tmp_path: Path) -> None:
 
 
 def test_trackers_find_what_they_read() -> None:
-    held = json.loads(BenchmarkFormat().render(of_size(5), ReportContext()))
+    held = json.loads(BenchmarkFormat().render(of_size(5)))
     assert {"machine_info", "commit_info", "benchmarks", "datetime", "version"} == held.keys()
     for one in held["benchmarks"]:
         assert one["fullname"].startswith("perf_tests/")

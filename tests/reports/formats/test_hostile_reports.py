@@ -15,7 +15,7 @@ from tables import each
 
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict
-from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.formats.base import report_format
 from perfgate.reports.run_report import RunReport
 
 HIDDEN = re.compile(
@@ -28,7 +28,7 @@ OF_KNOWN = (hostile(metrics=False), *(hostile(text, metrics=False) for text in H
 
 
 def written(name: str, of: RunReport) -> str:
-    return report_format[name]().render(of, ReportContext())
+    return report_format[name]().render(of)
 
 
 @cache

@@ -4,13 +4,12 @@ from lxml import etree
 from run_reports import of_size, report, result
 
 from perfgate.core.verdict import Verdict
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.junit import MOST_LINES, JunitFormat
 from perfgate.reports.run_report import RunReport, TestResult
 
 
 def junit(of: RunReport) -> etree._Element:
-    return etree.fromstring(JunitFormat().render(of, ReportContext()).encode())
+    return etree.fromstring(JunitFormat().render(of).encode())
 
 
 def case(of: TestResult) -> etree._Element:
@@ -36,7 +35,7 @@ def test_equal_names_stay_two() -> None:
 
 
 def test_500_results_are_within_the_limits_of_gitlab() -> None:
-    text = JunitFormat().render(of_size(500), ReportContext())
+    text = JunitFormat().render(of_size(500))
     assert len(text.encode()) < 30 * 2**20
     root = etree.fromstring(text.encode())
     objects = sum(1 + len(one.attrib) + bool(one.text) + bool(one.tail) for one in root.iter())

@@ -9,13 +9,12 @@ from run_reports import judged, report, result
 from tables import each
 
 from perfgate.core.verdict import Verdict
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.markdown import MOST_CHARACTERS, MOST_LINES, MarkdownFormat
 from perfgate.reports.run_report import RunReport
 
 
 def markdown(of: RunReport) -> str:
-    return MarkdownFormat().render(of, ReportContext())
+    return MarkdownFormat().render(of)
 
 
 def test_what_got_worse_most_is_the_first_row() -> None:

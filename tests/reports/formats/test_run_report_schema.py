@@ -9,7 +9,6 @@ from run_reports import hostile, of_size, report, result
 from tables import each
 
 from perfgate.core.measurement import Change, ChangedQuestions
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.json import JsonFormat
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport
 
@@ -19,7 +18,7 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 
 
 def plain(of: RunReport) -> Any:
-    return json.loads(JsonFormat().render(of, ReportContext()))
+    return json.loads(JsonFormat().render(of))
 
 
 def faults(held: Any) -> list[str]:

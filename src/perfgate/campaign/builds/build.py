@@ -23,7 +23,7 @@ from perfgate.core.redaction import MASK, mask_arguments
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.engines.build_source import BuildSource, without_tag
 from perfgate.judging.assembly.judge_input import Outcome
-from perfgate.judging.assembly.measured import measured_build
+from perfgate.judging.assembly.measured import image_facts, measured_build
 from perfgate.launchers.base import Launcher
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
@@ -78,7 +78,8 @@ def _tools(
     build: Installation | None = None,
 ) -> Toolchain:
     """The scenario's programs as `launcher` reaches them; `build`: where another engine's are."""
-    where = launcher.locations(Locations.of_environment(), scenario, said.version)
+    tools = toolchain_for(scenario, override=said)
+    where = launcher.locations(tools)
     if session.synthetic and where.inside is not None:
         raise InputError(
             "a rehearsal's mock programs are not in a container",
@@ -88,7 +89,7 @@ def _tools(
             hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
             "--launcher local",
         )
-    return toolchain_for(scenario, replace(where, build=build), said)
+    return replace(tools, locations=replace(where, build=build))
 
 
 def other_build(
@@ -349,9 +350,6 @@ class AbBuilds:
         )
 
 
-_IMAGE_FACTS = ("docker", "slurm")  # where a placement tells of the image that it started
-
-
 def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
     """How the build of a measurement was started; None: nothing tells.
 
@@ -370,17 +368,16 @@ def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
 
 
 def _image(facts: Mapping[str, Json]) -> dict[str, str]:
-    launchers = [one for name in _IMAGE_FACTS if isinstance(one := facts.get(name), dict)]
-    image_facts: dict[str, Any] = next((one for one in launchers if one.get("image")), {})
-    if not image_facts:
+    told: dict[str, Any] = image_facts(facts)
+    if not told:
         return {}
-    (image,) = mask_arguments([str(image_facts["image"])])
-    digests = [str(one) for one in image_facts.get("digests") or []]
+    (image,) = mask_arguments([str(told["image"])])
+    digests = [str(one) for one in told.get("digests") or []]
     own = [one for one in digests if one.partition("@")[0] == without_tag(image)]
     digest = (own or digests or [""])[0]
     if not own and digest:  # the same content, known under another registry's name
         image = digest.partition("@")[0]
-    image_id = str(image_facts.get("id") or "")
+    image_id = str(told.get("id") or "")
     return {"image": image, "digest": digest.partition("@")[2], "image_id": image_id}
 
 

@@ -118,8 +118,8 @@ class ControlBuilds:
             PerfgateError: there is none, or it cannot be started or be compared with.
         """
         references, session = self.references, self.session
-        known = [(one, references.baseline(one, against)) for one in self.probes]
-        stored = [(probe, baseline) for probe, baseline in known if baseline is not None]
+        known = [(one, references.stored(one).chosen.get(against)) for one in self.probes]
+        stored = [(probe, chosen.baseline) for probe, chosen in known if chosen is not None]
         if not stored:
             raise CannotDo(f"there is no {against} whose build could be started")
         # Speeds alone have controls, and may have another store than answers.

@@ -188,7 +188,7 @@ def _losses(
 
 
 def read_noise(scenario: Scenario, machine: Machine | None) -> Learnt:
-    """All that is stored about the noise of the hardware of `scenario`.
+    """All that is stored about the noise of the hardware of `scenario`; read when it is asked for.
 
     Without a GPU the hardware's label says nothing of the machine: then only what a machine with
     the same processor and number of cores showed is taken, where `machine` is known.
@@ -199,7 +199,9 @@ def read_noise(scenario: Scenario, machine: Machine | None) -> Learnt:
     hardware = scenario.hardware
     facts = machine.fingerprint() if machine and hardware.gpu == "none" else None
     own = scenario.gate.reference == "self"
-    return known_noise(*noise_table(hardware.label, own=own, machine=facts, first=scenario.id))
+    table = partial(noise_table, hardware.label, own=own, machine=facts, first=scenario.id)
+    known = cache(lambda: known_noise(*table()))
+    return lambda metric, prior: known()(metric, prior)
 
 
 def run_noises(

@@ -9,7 +9,7 @@ field with the recorded one, and calls the same function.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,10 +26,11 @@ from perfgate.core.verdict import Against, Judgement, Verdict, percent, verdict_
 from perfgate.judging.assembly.measured import gap, settings_notes
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import AccuracyTest
+from perfgate.judging.rules.claims import ClaimTest
 from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.judging.rules.documented import DocumentedTest
 from perfgate.judging.rules.noise import RunNoise
-from perfgate.judging.rules.paired import InterleavedTest
+from perfgate.judging.rules.paired import AbTest, InterleavedTest
 from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 from perfgate.judging.rules.reasons import unjudged
 from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
@@ -53,20 +54,16 @@ class NoTest:
     reason: str
     against: Against = "baseline"
 
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002
+    def judge(self) -> Judgement:
         """NO_BASELINE."""
         found = unjudged(self.metric, Verdict.NO_BASELINE, self.reason, band=self.band)
         return replace(found, measured=self.measured, against=self.against)
 
 
-class JudgedTest(Protocol):
-    """Anything that gives one judgement: a test of a metric, or of a claim about one."""
-
-    def judge(self, rule: Rule) -> Judgement:
-        """The verdict."""
-
-
+# Tests that are judged by rules of their own; all others by the session's.
+OfOwnRule = NoTest | InterleavedTest | AbTest | ClaimTest
 MetricTest = PerformanceTest | InterleavedTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
+JudgedTest = MetricTest | OfOwnRule
 
 
 @dataclass(frozen=True)
@@ -169,6 +166,17 @@ class ProbeJudgement:
     controls_wanted: frozenset[Against] = frozenset()
     changed: tuple[measurement.ChangedQuestions, ...] = ()
 
+    @property
+    def suspected(self) -> frozenset[Against]:
+        """What a loss against it is neither proved nor excluded yet."""
+        undecided = (one.against for one in self.judgements if one.needs_more_runs)
+        return frozenset(undecided if self.needs_more_runs else ())
+
+    def of_outcome(self) -> dict[str, Any]:
+        """Those of its fields that an `Outcome` has, too, by name."""
+        names = {one.name for one in fields(Outcome)}
+        return {name: value for name, value in vars(self).items() if name in names}
+
 
 def judge(given: JudgeInput) -> ProbeJudgement:
     """The verdict of a test. The only way to one.
@@ -198,9 +206,9 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
     if given.verdict is not None:
         more = given.verdict == Verdict.INCONCLUSIVE
         return ProbeJudgement(given.verdict, (), given.reason, more, **told)
-    judgements = [_with_gap(one.judge(given.rule), given.documented) for one in given.tests]
+    judgements = [_with_gap(_judged(one, given.rule), given.documented) for one in given.tests]
     for one in given.anchor:
-        judged = _with_anchor_band(one).judge(given.rule)
+        judged = _judged(_with_anchor_band(one), given.rule)
         reason = judged.reason.replace("than the baseline by", "than the anchor by")
         reason = f"since the last release: {reason}"
         judgements.append(replace(judged, against="anchor", reason=reason))
@@ -211,6 +219,10 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
         if isinstance(one, AccuracyTest)
     )
     return replace(together(judgements), changed=tuple(filter(None, changed)), **told)
+
+
+def _judged(test: JudgedTest, rule: Rule) -> Judgement:
+    return test.judge() if isinstance(test, OfOwnRule) else test.judge(rule)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:

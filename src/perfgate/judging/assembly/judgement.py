@@ -14,7 +14,7 @@ from pathlib import Path
 from perfgate.baselines import Entry
 from perfgate.clients import blocks
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
@@ -309,6 +309,8 @@ def ab_input(
         RunError: a measurement lacks a gating metric (class ``no_metrics``).
     """
     scenario = probe.scenario
+    if probe.is_smoke:
+        return smoke_input(probe, a, b)
     _require_gate(probe)
     _require_metrics(probe.gating_metrics(), a, " of A")
     _require_metrics(probe.gating_metrics(), b, " of B")
@@ -343,3 +345,25 @@ def ab_input(
     reported = tuple(map(observed, _reported(probe, [*a, *b])))
     given = JudgeInput.of(scenario, probe.label, _ACCURACY_RULE, tests=tests, observed=reported)
     return replace(given, notes=tuple(blocks.notes(b)))
+
+
+def smoke_input(probe: Probe, *sides: Sequence[Measurement]) -> JudgeInput:
+    """All that the verdict of a smoke test rests on: that it answered.
+
+    Args:
+        probe: the test.
+        sides: what it gave; in an A/B what A gave, and B.
+    """
+    said = [_answered(given[-1].facts) for given in sides]
+    reason = said[0] if len(said) == 1 else f"A: {said[0]}; B: {said[1]}"
+    return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)
+
+
+def _answered(facts: Mapping[str, Json]) -> str:
+    """What a smoke test saw."""
+    said = f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"
+    other = facts.get("not_as_documented")
+    if not isinstance(other, list) or not other:
+        return said
+    prompts = ", ".join(repr(prompt) for prompt in other)
+    return f"{said}; not the text that the document gives for another release: {prompts}"

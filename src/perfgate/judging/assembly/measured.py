@@ -25,7 +25,6 @@ from perfgate.scenarios.scenario import Scenario
 _LIMITED = "limited: "
 # A sum that follows from rates: 6.40 s as printed are known to 0.08 %.
 _TOLERANCE = 0.002
-_IMAGE_FACTS = ("docker", "slurm")  # where a placement tells of the image that it started
 
 
 def measured_metrics(
@@ -95,10 +94,15 @@ def gap(metric: str, documented: float, now: float) -> float:
     return now - documented if is_accuracy(metric) else now / documented - 1
 
 
+def image_facts(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """What the launcher tells of the image that it started; empty: nothing."""
+    told = (facts.get(launcher) for launcher in ("docker", "slurm"))
+    return next((one for one in told if isinstance(one, dict) and one.get("image")), {})
+
+
 def measured_build(build: EngineBuild, measurements: Sequence[Measurement]) -> MeasuredBuild:
     """The build, with the image that its newest measurement tells of."""
-    told = [measurement.facts.get(name) for measurement in measurements for name in _IMAGE_FACTS]
-    images = [one for one in told if isinstance(one, dict) and one.get("image")]
+    images = [found for one in measurements if (found := image_facts(one.facts))]
     image = images[-1] if images else {}
     digests = image.get("digests")
     digest = digests[0] if isinstance(digests, list) and digests else image.get("id")

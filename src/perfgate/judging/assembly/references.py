@@ -1,18 +1,29 @@
-"""References: what each probe of a scenario is compared with, and why with that."""
+"""References: what each probe of a scenario is compared with, and why with that.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, cached_property
+`References` reads each file once; the choice among what they hold is pure.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
-from perfgate import baselines
-from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
+from perfgate.baselines import (
+    SELF,
+    BaselineRun,
+    ChosenBaseline,
+    Entry,
+    own_store,
+    rehearsal_store,
+    suite_store,
+)
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.measurement import MeasuredMetric
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
-from perfgate.judging.assembly.bands import read_noise, run_noises
+from perfgate.judging.assembly.bands import Learnt, read_noise, run_noises
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
 from perfgate.judging.assembly.measured import gap
@@ -21,11 +32,12 @@ from perfgate.judging.rules.noise import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.record import DocumentedMetric
-from perfgate.runs.run_folder import now
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Source
 
+# For load probes of a scenario that measures its own reference: measure it now ("fresh"), use the
+# machine's stored one ("stored"), or measure only where no stored one is comparable ("auto").
 ReferencePolicy = Literal["auto", "fresh", "stored"]
 
 # Sessions of its own reference that a machine keeps beside the newest: three of six starts each are
@@ -33,55 +45,150 @@ ReferencePolicy = Literal["auto", "fresh", "stored"]
 _EARLIER_SESSIONS = 2
 
 
+@dataclass(frozen=True)
+class Stored:
+    """The baselines of one probe, as they were when they were read.
+
+    Attributes:
+        chosen: ``baseline``: the one nearest to the build under test; ``anchor``: the last
+            release's, where that is another build's.
+        entries: the probe's part of each that has it.
+        window: files that its part of the baseline is from, newest first.
+    """
+
+    chosen: Mapping[Against, ChosenBaseline]
+    entries: Mapping[Against, Entry]
+    window: tuple[Path, ...]
+
+    def comparable(self, facts: Mapping[str, str]) -> Entry | None:
+        """The probe's part of the baseline, where it has these facts."""
+        entry = self.entries.get("baseline")
+        return None if entry is None or entry.differences(facts) else entry
+
+    def with_session(self, facts: Mapping[str, str], runs: Sequence[BaselineRun]) -> Entry:
+        """What a machine keeps of its own reference: a session's runs, then the newest before."""
+        earlier = self.comparable(facts)
+        before = earlier.runs if earlier else ()
+        kept = list(dict.fromkeys(run.run for run in before))[:_EARLIER_SESSIONS]
+        return Entry(dict(facts), (*runs, *(run for run in before if run.run in kept)))
+
+
+def choose_reference(
+    probe: Probe,
+    stored: Stored,
+    document: Documented | None,
+    facts: Mapping[str, str],
+    learnt: Learnt | None,
+    own: Sequence[BaselineRun] = (),
+) -> Reference:
+    """What a probe is compared with: what this session measured, a baseline, or a document. Pure.
+
+    Args:
+        probe: the probe.
+        stored: its baselines.
+        document: what is documented for its scenario; None: nothing.
+        facts: those of this session's measurements, where `own` are given.
+        learnt: what is known of the noise of a start; None: nothing.
+        own: the reference runs that this session measured, if it did.
+    """
+    if own:
+        measured = Entry(dict(facts), tuple(own))
+        return Reference(
+            measured,
+            noise=noise_for(probe, learnt, measured),
+            in_words=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
+            takes_turns=takes_turns(probe.scenario),
+            earlier=stored.comparable(facts),
+        )
+    entry, documented = stored.entries.get("baseline"), documented_for(probe, document)
+    if entry is None and document and documented.keys() & set(probe.gating_metrics()):
+        in_words = f"the documented value, {cited(document.source)}"
+        return Reference(None, documented, in_words=in_words)
+    if (nearest := stored.chosen.get("baseline")) is None:
+        return Reference(None, documented, in_words="no baseline")
+    in_words, anchor = _in_words(nearest, entry), stored.entries.get("anchor")
+    if anchor is not None:
+        in_words += f"; anchor {_in_words(stored.chosen['anchor'], anchor)}"
+    return Reference(
+        entry,
+        documented,
+        anchor,
+        noise_for(probe, learnt, entry),
+        notes=_notes(nearest, entry),
+        in_words=in_words,
+        source=nearest.baseline.source,
+        window=stored.window,
+        anchor_file=stored.chosen["anchor"].baseline.file if anchor else None,
+    )
+
+
+def noise_for(
+    probe: Probe, learnt: Learnt | None, entry: Entry | None = None
+) -> Mapping[str, RunNoise]:
+    """Metric → noise of one fresh start, as far as it is learnt.
+
+    Args:
+        probe: its gating metrics have one.
+        learnt: what is known of the hardware's noise; None: nothing.
+        entry: what it is compared with: whatever that has is reported, and has one, too.
+    """
+    metrics = dict.fromkeys((*probe.gating_metrics(), *(entry.metrics() if entry else ())))
+    return {} if learnt is None else run_noises(learnt, probe.scenario, metrics)
+
+
+@dataclass
 class References:
     """The references of one scenario on this machine.
 
-    Args:
+    Attributes:
         tools: the scenario's programs.
-        machine: this machine.
-        policy: for load probes of a scenario that measures its own reference: measure it now
-            ("fresh"), use the machine's stored one ("stored"), or measure only where no stored one
-            is comparable ("auto").
-        read_documented: reads what is documented for a scenario.
+        machine: the one that measures.
         synthetic: whether mock programs make the numbers: then they are compared with what earlier
             rehearsals left in a store of its own, and with nothing that was measured.
         repo: a clone of the engine's repository, which tells the nearest ancestor.
         commands: what runs before and after each start, by its field of site.yaml.
     """
 
-    def __init__(
-        self,
-        tools: Toolchain,
-        machine: Machine,
-        policy: ReferencePolicy,
-        read_documented: Callable[[Scenario], Documented | None] = documented_values,
-        *,
-        synthetic: bool = False,
-        repo: EngineRepo | None = None,
-        commands: Mapping[str, str] | None = None,
-    ) -> None:
-        self._repo = repo
-        self._commands = commands or {}
-        self._synthetic = synthetic
-        self._tools = tools
-        self._read_documented = read_documented
-        self._machine = machine
-        self._policy = policy
-        # Asked for often, and stored references must not change under a running campaign.
-        self._chosen = cache(self._choose)
-        # Whether this session must measure the reference of a probe itself.
-        self.are_due = cache(self._is_due)
-        self._known = cache(lambda machine: read_noise(tools.scenario, machine))
-        self._earlier = cache(self._read_earlier)
+    tools: Toolchain
+    machine: Machine
+    synthetic: bool = False
+    repo: EngineRepo | None = None
+    commands: Mapping[str, str] = field(default_factory=dict)
+    _read: dict[Probe, Stored] = field(default_factory=dict)
 
-    def measured_on(self, machine: Machine) -> None:
-        """Tell which machine it is that measures, where it is another than perfgate's own."""
-        self._machine = machine
+    def stored(self, probe: Probe) -> Stored:
+        """The baselines of a probe, read once: they must not change under a running campaign.
 
-    def _is_due(self, probe: Probe) -> bool:
-        if not measures_itself(probe) or self._policy == "stored":
-            return False
-        return self._policy == "fresh" or self._read_earlier(probe) is None
+        Raises:
+            InputError: one is unusable.
+        """
+        if probe in self._read:
+            return self._read[probe]
+        itself, scenario = measures_itself(probe), probe.scenario
+        own = own_store() if itself else suite_store()
+        store = rehearsal_store() if self.synthetic else own
+        where = (scenario.hardware.label, scenario.id, self.tools.build)
+        chosen: dict[Against, ChosenBaseline] = {}
+        if nearest := store.choose(*where, self.repo):
+            chosen["baseline"] = nearest
+            anchor = None if itself else store.anchor(*where)
+            if anchor and anchor.baseline.engine != nearest.baseline.engine:
+                chosen["anchor"] = anchor
+        found = {against: one.entry(probe.label) for against, one in chosen.items()}
+        entries = {against: entry for against, entry in found.items() if entry is not None}
+        window = nearest.files(probe.label) if nearest else ()
+        self._read[probe] = Stored(chosen, entries, window)
+        return self._read[probe]
+
+    def due(self, probes: Iterable[Probe], policy: ReferencePolicy) -> frozenset[Probe]:
+        """The probes whose reference this session must measure itself."""
+        return frozenset(
+            one
+            for one in probes
+            if measures_itself(one)
+            and policy != "stored"
+            and (policy == "fresh" or not self.stored(one).comparable(self.fingerprint(one)))
+        )
 
     def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:
         """The facts of this session that a reference of `probe` must share.
@@ -90,149 +197,42 @@ class References:
             probe: the probe.
             tools: those of another build, for a control; None: those of the build under test.
         """
-        facts = (tools or self._tools).fingerprint(probe, self._machine.fingerprint())
+        facts = (tools or self.tools).fingerprint(probe, self.machine.fingerprint())
         if isinstance(probe.what, AccuracyTask):
             return facts  # answers do not depend on clocks
-        return {**facts, **self._commands}
-
-    def baseline(self, probe: Probe, against: Against) -> Baseline | None:
-        """The baseline whose build is a control of `probe`: the nearest, or the anchor."""
-        nearest = self._chosen(probe)
-        if nearest is None or against == "baseline":
-            return nearest.baseline if nearest else None
-        anchor = self._anchor(probe, nearest)
-        return anchor.baseline if anchor else None
-
-    def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
-        """Keep the reference that this machine measured of itself in its own store."""
-        entries = {
-            probe.label: Entry(
-                dict(self.fingerprint(probe)), (*of_probe, *_newest_sessions(self._earlier(probe)))
-            )
-            for probe, of_probe in runs.items()
-        }
-        scenario = self._tools.scenario
-        reference = Baseline(
-            scenario=scenario.id,
-            hardware=scenario.hardware.label,
-            engine=self._tools.build,
-            accepted_by=baselines.SELF,
-            accepted_at=now(),
-            reason="reference that this machine measured of itself",
-            entries=entries,
-        )
-        baselines.own_store().save(reference)
+        return {**facts, **self.commands}
 
     def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> Reference:
-        """What `probe` is compared with.
-
-        Args:
-            probe: the probe.
-            own: the reference runs that this session measured, if it did.
+        """What `probe` is compared with; `own` as of `choose_reference`.
 
         Raises:
-            InputError: the stored baseline is unusable.
+            InputError: a stored baseline is unusable.
             SeveralInputErrors: the documented values are.
         """
-        if own:
-            measured = Entry(dict(self.fingerprint(probe)), tuple(own))
-            return Reference(
-                measured,
-                noise=self.noise_of(probe, measured),
-                in_words=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
-                takes_turns=takes_turns(probe.scenario),
-                earlier=self._earlier(probe),
-            )
-        chosen = self._chosen(probe)
-        entry = chosen.entry(probe.label) if chosen else None
+        stored = self.stored(probe)
         document = None if measures_itself(probe) else self._document
-        documented = documented_for(probe, document)
-        if entry is None and document and documented.keys() & set(probe.gating_metrics()):
-            in_words = f"the documented value, {cited(document.source)}"
-            return Reference(None, documented, in_words=in_words)
-        if chosen is None:
-            return Reference(None, documented, in_words="no baseline")
-        found = Reference(
-            entry,
-            documented,
-            noise=self.noise_of(probe, entry),
-            notes=_notes(chosen, entry),
-            in_words=_in_words(chosen, entry),
-            source=chosen.baseline.source,
-            window=chosen.files(probe.label),
-        )
-        anchor = self._anchor(probe, chosen)
-        of_anchor = anchor.entry(probe.label) if anchor else None
-        if anchor is None or of_anchor is None:
-            return found
-        in_words = f"{found.in_words}; anchor {_in_words(anchor, of_anchor)}"
-        file = anchor.baseline.file
-        return replace(found, anchor=of_anchor, in_words=in_words, anchor_file=file)
+        facts = self.fingerprint(probe) if own else {}  # on paper nothing can be asked for them
+        return choose_reference(probe, stored, document, facts, self._learnt, own)
 
-    def noise_of(self, probe: Probe, entry: Entry | None = None) -> Mapping[str, RunNoise]:
-        """Metric → noise of one fresh start, as far as it is learnt.
-
-        Args:
-            probe: its gating metrics have one.
-            entry: what it is compared with: whatever that has is reported, and has one, too.
-        """
-        if self._synthetic:
-            return {}
-        metrics = dict.fromkeys((*probe.gating_metrics(), *(entry.metrics() if entry else ())))
-        return run_noises(self._known(self._machine), probe.scenario, metrics)
-
-    def _read_earlier(self, probe: Probe) -> Entry | None:
-        """The references of this machine's earlier sessions, where they are comparable.
-
-        As they are when first asked for, which `save` does: without those of this session.
-        """
-        if not measures_itself(probe):
-            return None
-        chosen = self._chosen(probe)
-        entry = chosen.entry(probe.label) if chosen else None
-        return None if entry is None or entry.differences(self.fingerprint(probe)) else entry
-
-    def _anchor(self, probe: Probe, nearest: ChosenBaseline) -> ChosenBaseline | None:
-        """The last release, where that is not what the probe is compared with anyway."""
-        if measures_itself(probe):
-            return None
-        scenario = self._tools.scenario
-        anchor = self._store_of(probe).anchor(
-            scenario.hardware.label, scenario.id, self._tools.build
-        )
-        if anchor is None or anchor.baseline.engine == nearest.baseline.engine:
-            return None
-        return anchor
+    def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
+        """Metric → noise of one fresh start, as far as it is learnt."""
+        return noise_for(probe, self._learnt)
 
     @cached_property
     def _document(self) -> Documented | None:
-        return self._read_documented(self._tools.scenario)
+        return documented_values(self.tools.scenario)
 
-    def _choose(self, probe: Probe) -> ChosenBaseline | None:
-        scenario = self._tools.scenario
-        return self._store_of(probe).choose(
-            scenario.hardware.label, scenario.id, self._tools.build, self._repo
-        )
-
-    def _store_of(self, probe: Probe) -> Store:
-        if self._synthetic:
-            return baselines.rehearsal_store()
-        return baselines.own_store() if measures_itself(probe) else baselines.suite_store()
+    @cached_property
+    def _learnt(self) -> Learnt | None:
+        return None if self.synthetic else read_noise(self.tools.scenario, self.machine)
 
 
 def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
     """That a person's baseline has few sessions; a machine's own reference is made in one."""
-    if entry is None or chosen.baseline.accepted_by == baselines.SELF:
+    if entry is None or chosen.baseline.accepted_by == SELF:
         return ()
     few = few_sessions(len({run.run for run in entry.runs}))
     return (few,) if few else ()
-
-
-def _newest_sessions(earlier: Entry | None) -> tuple[BaselineRun, ...]:
-    """The runs of the newest earlier sessions that are kept beside a new one."""
-    runs = earlier.runs if earlier else ()
-    kept = list(dict.fromkeys(run.run for run in runs))[:_EARLIER_SESSIONS]
-    return tuple(run for run in runs if run.run in kept)
 
 
 def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:

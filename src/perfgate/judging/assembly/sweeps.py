@@ -213,11 +213,8 @@ def curve_outcome(
     used = max((one.runs_used for one in judged.judgements), default=0) or len(measurements)
     return first.of_same_starts(
         sweep,
-        judged.verdict,
-        judgements=judged.judgements,
+        **judged.of_outcome(),
         measurements=measurements[:used],
         compared_with=f"{first.compared_with}; the median over {counted(len(points), 'point')}",
-        reason=judged.reason,
-        notes=judged.notes,
         measured=measured_metrics(measurements, judged.judgements),
     )

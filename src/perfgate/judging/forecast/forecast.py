@@ -273,7 +273,7 @@ def forecast_scenario(
     """
     override = BuildOverride(build.version, build.commit)
     tools = toolchain_for(scenario, Locations(on_paper=True), override)
-    references = References(tools, machine, "auto", repo=repo)
+    references = References(tools, machine, repo=repo)
     compared = [(probe, references.comparison(probe)) for probe in probes]
     known = [_known_seconds(comparison) for _, comparison in compared]
     has_start = not any(known) and not all(map(tools.is_offline, probes))

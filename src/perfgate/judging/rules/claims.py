@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
-from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict, counted, percent
 from perfgate.judging.rules import accuracy, paired, scale
 from perfgate.judging.rules.accuracy import Answers, Score
@@ -162,8 +161,8 @@ class ClaimTest:
             return f"{told}: {lacks}", notes
         if self.takes_all:
             return told, (_cost(seen),)
-        words = self._words_of_size if self.has_size else self._words
-        holds, fails, undecided, more = words(seen)
+        words = self._words_of_size(seen) if self.has_size else self._words()
+        holds, fails, undecided, more = words
         why = {
             Verdict.PASS: f"the claim holds: {told}, {holds}",
             Verdict.REGRESSION: f"the claim does not hold: {told}, {fails}",
@@ -171,7 +170,7 @@ class ClaimTest:
         }
         return why[verdict], (*more, *notes)
 
-    def _words(self, _: scale.Estimate) -> tuple[str, str, str, tuple[str, ...]]:
+    def _words(self) -> tuple[str, str, str, tuple[str, ...]]:
         """What holds, what fails and what is open, in words, and notes."""
         edge, word = scale.describe(self.metric, self._edge), self.claim.expect.removeprefix("not_")
         holds, fails = "better", "worse"
@@ -203,7 +202,7 @@ class ClaimTest:
             notes = ("better than documented by more than our tolerance: no failure",)
         return f"direction and size {terms}", fails, f"{direction}{size} {terms}", notes
 
-    def judge(self, _: Rule) -> Judgement:
+    def judge(self) -> Judgement:
         """Judge the claim, by rules of its own; formulas at the top of this module.
 
         Returns:

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK, Rule
+from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.core.verdict import Judgement, Verdict, counted, percent
 from perfgate.judging.rules import noise, scale
 from perfgate.judging.rules.performance import TOO_NOISY, widened_note
@@ -326,7 +326,7 @@ class InterleavedTest:
     most: int = 6
     in_blocks: bool = False
 
-    def judge(self, _: Rule) -> Judgement:
+    def judge(self) -> Judgement:
         """Judge new starts against references that took turns with them in one session.
 
         REGRESSION: a loss is real, and four starts lie beyond half the band. PASS: it lies below
@@ -455,7 +455,7 @@ class AbTest:
     noise: noise.RunNoise
     in_blocks: bool = False
 
-    def judge(self, _: Rule) -> Judgement:
+    def judge(self) -> Judgement:
         """Judge B as far as the starts decide.
 
         REGRESSION: B is worse. PASS: it is no worse by the band. IMPROVEMENT: moreover, A is worse

@@ -30,6 +30,7 @@ from perfgate.launchers.docker.containers import ContainerSettings, DockerJob
 from perfgate.launchers.local.launcher import LocalLauncher, free_port, guarded, started
 from perfgate.launchers.site import DockerSite, load_site
 from perfgate.plan.container import container_of
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Scenario
 
 POLITE_S = 5.0  # what a program may take to end by itself once perfgate is gone
@@ -62,18 +63,19 @@ class DockerLauncher(Launcher):
         self._local = LocalLauncher()
         self._images: dict[str, str] = {}
 
-    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:
+    def locations(self, tools: Toolchain) -> Locations:
         """As in `Launcher`: the engine's programs are in its image.
 
         Raises:
             InputError: no image is known, or the scenario runs on several nodes.
         """
-        image = image_of(scenario, self._site, version)
+        scenario, here = tools.scenario, tools.locations
+        image = image_of(scenario, self._site, tools.override.version)
         self._images[scenario.id] = image
         return replace(here, inside=DockerQuery(self._box(image, scenario, here)))
 
     def warnings(self, scenarios: Iterable[Scenario], version: str | None) -> tuple[str, ...]:
-        """As in `Launcher`: the images that nobody named."""
+        """As in `Launcher`: of the images that nobody named."""
         if version is not None or self._site.image is not None:
             return ()
         images = set()
@@ -99,7 +101,7 @@ class DockerLauncher(Launcher):
         for orphan in containers.remove_orphans():
             request.tell(f"removed {orphan}, whose perfgate process has ended")
         found = fetched(image, self._site, request.tell)
-        docker_facts: Json = {**found, "network": self._site.network, "server": server}
+        network = self._site.network
         box = self._box(image, scenario, Locations.of_environment(), folder)
         start = uuid.uuid4().hex
 
@@ -112,7 +114,8 @@ class DockerLauncher(Launcher):
         label = f"{containers.START}={start}"
         pace = {"polite_s": POLITE_S, "settle_s": SETTLE_S}
         task = {"guards": "containers", "docker": containers.docker(), "label": label, **pace}
-        placement = DockerPlacement(self._local, box, start, {"docker": docker_facts})
+        facts: Mapping[str, Json] = {"docker": {**found, "network": network, "server": server}}
+        placement = DockerPlacement(request, self._local, box, start, facts)
         with guarded(task, folder, "containers", GUARD_S, clean_up), closing(placement):
             yield placement
 
@@ -134,6 +137,7 @@ class DockerPlacement(Placement):
     """This machine; the server is reached over the loopback device alone.
 
     Args:
+        request: the start.
         local: starts `docker run`, and the programs that stay outside.
         box: what all containers have in common.
         start: marks the containers of this fresh start.
@@ -143,8 +147,14 @@ class DockerPlacement(Placement):
     host = containers.LOOPBACK
 
     def __init__(
-        self, local: LocalLauncher, box: ContainerSettings, start: str, facts: Mapping[str, Json]
+        self,
+        request: PlacementRequest,
+        local: LocalLauncher,
+        box: ContainerSettings,
+        start: str,
+        facts: Mapping[str, Json],
     ) -> None:
+        self.request = request
         self._local = local
         self._box = box
         self._start = start

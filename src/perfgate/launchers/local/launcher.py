@@ -51,7 +51,10 @@ class LocalPlacement(Placement):
     host = "127.0.0.1"
     facts: Mapping[str, Json] = {}
 
-    def __init__(self, start: Callable[[Command, Path, str], Job]) -> None:
+    def __init__(
+        self, request: PlacementRequest, start: Callable[[Command, Path, str], Job]
+    ) -> None:
+        self.request = request
         self._start = start
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
@@ -75,8 +78,8 @@ class LocalLauncher(Launcher):
         self.orphan_grace_s = orphan_grace_s
 
     @contextlib.contextmanager
-    def placed(self, request: PlacementRequest) -> Iterator[Placement]:  # noqa: ARG002
-        yield LocalPlacement(self.start)
+    def placed(self, request: PlacementRequest) -> Iterator[Placement]:
+        yield LocalPlacement(request, self.start)
 
     def start(self, command: Command, folder: Path, name: str) -> LocalJob:
         """Start `command`. See `Placement.start`."""

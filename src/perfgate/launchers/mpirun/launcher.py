@@ -154,10 +154,10 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
         self._reach = reach
         self.facts = {"mpirun": {"hosts": list(self.nodes), "version": version}}
 
-    def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
+    def launched(self, command: Command, locations: Locations) -> Command:
         """As in `Placement`: one rank per GPU wherever the document has several nodes."""
         here = replace(locations, hosts=self.nodes)
-        return by_mpirun(command, scenario, here, self._reach.ssh_port)
+        return by_mpirun(command, self.request.scenario, here, self._reach.ssh_port)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         has_ranks = calls_mpirun(command.argv, MPIRUN.find())
@@ -190,7 +190,7 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
             return f"{name}: {left} processes were left, and are ended" if left else ""
 
         for told in filter(None, at_once(self.nodes, ended)):
-            self._request.tell(told)
+            self.request.tell(told)
 
     def _started(
         self, command: Command, folder: Path, name: str, nodes: tuple[str, ...]

@@ -294,7 +294,7 @@ class NodesPlacement(Placement, Generic[_Site]):
         self.nodes = nodes
         self._launcher = launcher
         self._site = launcher.site
-        self._request = request
+        self.request = request
         self._folder = request.folder.absolute()
         self._place = place
         self._seen = self._folder / seen
@@ -323,7 +323,7 @@ class NodesPlacement(Placement, Generic[_Site]):
         folder = self._folder / "doctor"
         with suppress(FileExistsError):
             make_new_folder(folder)
-        scenario = self._request.scenario
+        scenario = self.request.scenario
         write_text(folder / SCENARIO, scenario_text(scenario))
         command = doctor_command(scenario, folder, contained=self._contained)
         try:
@@ -333,7 +333,7 @@ class NodesPlacement(Placement, Generic[_Site]):
 
     def watched(self, folder: Path) -> AbstractContextManager[NodesWatch]:
         """As in `Placement`: by a program on each node, outside of any container."""
-        hardware = self._request.scenario.hardware
+        hardware = self.request.scenario.hardware
         return watching(self.nodes, self._place, hardware, folder, self._on_node)
 
     @abstractmethod

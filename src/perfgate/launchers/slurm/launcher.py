@@ -38,7 +38,7 @@ from perfgate.launchers.site import SlurmContainer, SlurmSite
 from perfgate.launchers.slurm import calls, script
 from perfgate.machine.leases.file_locks import delete_unused, holding
 from perfgate.plan.container import Runtime
-from perfgate.scenarios.scenario import Scenario
+from perfgate.plan.toolchain import Toolchain
 
 GUARD_S = 130.0  # sbatch and scancel, a minute each at most
 SUBMITTED_S = 90.0
@@ -62,8 +62,9 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         """As in `Launcher`."""
         return "none" if self.site.container is None else "pyxis"
 
-    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:  # noqa: ARG002
+    def locations(self, tools: Toolchain) -> Locations:
         """As in `Launcher`: where the site has a container, the engine's programs are in it."""
+        here = tools.locations
         if self.site.container is None:
             return here
         return replace(here, inside=calls.SlurmQuery(self.site, here.folders))
@@ -169,9 +170,9 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
         slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own, **image}
         self.facts = {"slurm": slurm}
 
-    def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
+    def launched(self, command: Command, locations: Locations) -> Command:
         """As in `Placement`: whatever program the document launches it by, as ranks of an srun."""
-        return script.as_ranks(command, scenario, locations, self._site, self.nodes)
+        return script.as_ranks(command, self.request.scenario, locations, self._site, self.nodes)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         if script.calls_srun(command.argv):

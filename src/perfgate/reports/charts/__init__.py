@@ -9,7 +9,6 @@ from perfgate.reports.charts.changes_chart import changes_chart
 from perfgate.reports.charts.chart import Chart, ChartTable, bundle, svg_of, why_none
 from perfgate.reports.charts.history_chart import history_chart
 from perfgate.reports.charts.pareto_chart import pareto_chart
-from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.histories import MetricHistory
 from perfgate.reports.run_report import RunReport, TestResult
 
@@ -43,21 +42,21 @@ class ChartSet:
         return self.by_scenario.get(scenario, ())
 
 
-def charts_of(report: RunReport, context: ReportContext) -> ChartSet:
+def charts_of(report: RunReport, histories: Sequence[MetricHistory]) -> ChartSet:
     """All charts of a report: of each scenario its Pareto chart, then its histories."""
     first = changes_chart(report)
     is_long = len(report.results) > _LONG
-    histories = _most_wanted(report, context.histories, _MOST_HISTORIES[is_long])
-    shown = sum(map(len, histories.values()))
+    wanted = _most_wanted(report, histories, _MOST_HISTORIES[is_long])
+    shown = sum(map(len, wanted.values()))
     most = min(_MOST_POINTS, _ALL_POINTS[is_long] // max(1, shown))
     scenarios: dict[str, list[TestResult]] = {}
     for result in report.results:
         scenarios.setdefault(result.scenario, []).append(result)
     return ChartSet(
         first=() if first is None else (replace(first, svg=svg_of(first.spec)),),
-        missing="; ".join(filter(None, (why_none(), _left_out(shown, len(context.histories))))),
+        missing="; ".join(filter(None, (why_none(), _left_out(shown, len(histories))))),
         by_scenario={
-            name: tuple(_of_scenario(name, results, histories, most))
+            name: tuple(_of_scenario(name, results, wanted, most))
             for name, results in scenarios.items()
         },
     )

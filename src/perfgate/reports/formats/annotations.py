@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.figures import band, interval, signed
-from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.formats.base import ReportFormat, report_format
 from perfgate.reports.overview import Group, by_test, errors, findings, not_run, unjudged
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.reports.templating import shortened
@@ -23,7 +23,7 @@ class AnnotationsFormat(ReportFormat):
 
     file = "annotations.txt"
 
-    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport) -> str:
         """The lines, for the standard output of a step; none where nobody need look."""
         stamp = "synthetic " if report.synthetic else ""
         found = [

@@ -9,7 +9,6 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -40,19 +39,11 @@ def _text(text: str) -> str:
     return visible(mask(text, by_name=False))
 
 
-@dataclass(frozen=True)
-class ReportContext:
-    """What a report shows beside the run.
-
-    Attributes:
-        histories: of the gating metrics; none where nothing is stored.
-    """
-
-    histories: tuple[MetricHistory, ...] = ()
-
-
 class ReportFormat(ABC):
     """A format.
+
+    Args:
+        histories: of the gating metrics, for what shows them; none where nothing is stored.
 
     Attributes:
         file: name of its file in a folder of reports.
@@ -60,12 +51,15 @@ class ReportFormat(ABC):
 
     file: ClassVar[str]
 
-    def render(self, report: RunReport, context: ReportContext) -> str:
+    def __init__(self, histories: Sequence[MetricHistory] = ()) -> None:
+        self.histories = histories
+
+    def render(self, report: RunReport) -> str:
         """The report as text. What it shows is hostile: logs, names, texts of YAML."""
-        return self.text(shown(report), shown(context))
+        return self.text(shown(report))
 
     @abstractmethod
-    def text(self, report: RunReport, context: ReportContext) -> str:
+    def text(self, report: RunReport) -> str:
         """The text of a report in which `shown` has masked every text."""
 
 
@@ -73,7 +67,7 @@ report_format: Registry[ReportFormat] = Registry("format", "perfgate.reports.for
 
 
 def write_formats(
-    folder: Path, names: Sequence[str], report: RunReport, context: ReportContext
+    folder: Path, names: Sequence[str], report: RunReport, histories: Sequence[MetricHistory] = ()
 ) -> list[Path]:
     """Write some formats of a report into a folder, under the names of their files.
 
@@ -87,9 +81,9 @@ def write_formats(
         InputError: no such format.
         RunError: the folder cannot be written (class ``disk_full`` or ``unwritable``).
     """
-    formats = [report_format[name]() for name in names]
-    report, context = shown(report), shown(context)
-    texts = {one.file: one.text(report, context) for one in formats}
+    formats = [report_format[name](histories) for name in names]
+    report = shown(report)
+    texts = {one.file: one.text(report) for one in formats}
     make_folder(folder)
     with (
         write_errors_named(folder),

@@ -17,7 +17,7 @@ from perfgate.core.metrics import Metric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement
 from perfgate.reports.figures import known
-from perfgate.reports.formats.base import ReportContext, ReportFormat, indented, report_format
+from perfgate.reports.formats.base import ReportFormat, indented, report_format
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.record import VerdictRecord
 
@@ -89,7 +89,7 @@ class BenchmarkFormat(ReportFormat):
 
     file = "benchmark.json"
 
-    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport) -> str:
         """The text, ended by a line end."""
         first = report.runs[0] if report.runs else None
         git: Mapping[str, Any] = {} if first is None else first.git

@@ -1,7 +1,7 @@
 """The report as one HTML file for people, which needs no network and shows all without scripts."""
 
 from perfgate.reports.charts import bundle, charts_of
-from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.formats.base import ReportFormat, report_format, shown
 from perfgate.reports.page import page_of
 from perfgate.reports.run_report import RunReport
 
@@ -12,6 +12,7 @@ class HtmlFormat(ReportFormat):
 
     file = "report.html"
 
-    def text(self, report: RunReport, context: ReportContext) -> str:
+    def text(self, report: RunReport) -> str:
         """The page's text, UTF-8 by its own word."""
-        return page_of(report, charts_of(report, context), bundle)
+        histories = [shown(one) for one in self.histories]
+        return page_of(report, charts_of(report, histories), bundle)

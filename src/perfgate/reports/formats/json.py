@@ -1,6 +1,6 @@
 """The report as JSON, for programs (docs/reference/run_report.schema.json)."""
 
-from perfgate.reports.formats.base import ReportContext, ReportFormat, indented, report_format
+from perfgate.reports.formats.base import ReportFormat, indented, report_format
 from perfgate.reports.run_report import RunReport
 
 
@@ -10,6 +10,6 @@ class JsonFormat(ReportFormat):
 
     file = "report.json"
 
-    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport) -> str:
         """The text, ended by a line end."""
         return indented(report) + "\n"

@@ -15,7 +15,7 @@ from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.reports.figures import band, interval, signed
-from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.formats.base import ReportFormat, report_format
 from perfgate.reports.outcome_text import (
     MARKS,
     MEASURED,
@@ -164,7 +164,7 @@ class JunitFormat(ReportFormat):
 
     file = "junit.xml"
 
-    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport) -> str:
         """The file's text, in UTF-8."""
         numbers = accumulate(len(properties_of(one)) for one in report.results)
         is_short = all(number <= MOST_PROPERTIES for number in numbers)

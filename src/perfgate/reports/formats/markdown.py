@@ -6,7 +6,7 @@ holds 65,536 characters, and a step summary over 1 MiB is dropped as a whole.
 
 from perfgate.core.verdict import Verdict
 from perfgate.reports import overview, templating
-from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.formats.base import ReportFormat, report_format
 from perfgate.reports.run_report import RunReport
 
 MOST_LINES = 59
@@ -33,7 +33,7 @@ class MarkdownFormat(ReportFormat):
 
     file = "report.md"
 
-    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport) -> str:
         """The text; what does not fit is left out from the end, and its last line says so."""
         template = templating.markdown().get_template("report.md").make_module(_content(report))
         rendered = {name: str(getattr(template, name)()).strip("\n") for name in _SECTIONS}
