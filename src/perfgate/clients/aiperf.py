@@ -53,7 +53,7 @@ class AIPerf(Client):
 
     name = "aiperf"
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
+    def version(self, _build: EngineBuild, locations: Locations) -> str:
         """See `Client.version`."""
         return program_version(PROGRAM, locations, _VERSION_WITHIN_S)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from packaging.version import InvalidVersion, Version
 
@@ -17,7 +17,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.programs import Program, interpreter_of
 from perfgate.core.registry import Registry
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario, Workload
+from perfgate.scenarios.scenario import LoadPoint, Scenario, Workload
 
 _PACKAGE_WITHIN_S = 30.0
 
@@ -59,25 +59,26 @@ class Offline(ABC):
         """As an evaluator: accuracy task → its scores, ``<metric>:<filter>``, where known."""
         return {}
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, _locations: Locations) -> str:
         """The program's version: that of the engine's build, as it comes with the engine."""
         return build.version
 
     @abstractmethod
     def steps(
-        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
+        self, scenario: Scenario, build: EngineBuild, what: Any, locations: Locations
     ) -> tuple[Step, ...]:
         """The calls that measure `what`; the last one measures, those before prepare.
 
-        All run in one folder, where the last leaves its results.
+        All run in one folder, where the last leaves its results. An evaluator is given accuracy
+        tasks alone, a client whatever names it.
 
         Raises:
             InputError: this build cannot do it, or a dataset is missing or not what is asked.
         """
 
     @abstractmethod
-    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
-        """Read what the finished calls left in `folder`: files, and the logs ``benchmark.out``.
+    def parse(self, scenario: Scenario, what: Any, folder: Path) -> Measurement:
+        """Read what the calls of `steps` left in `folder`: files, and the logs ``benchmark.out``.
 
         Raises:
             RunError: the results are missing, cut, not finite, or not what was asked.
@@ -160,12 +161,9 @@ class Client(ABC):
             MissingProgram: the program is not installed.
         """
 
-    def input_counted_by(self, version: str) -> Literal["client", "server"]:  # noqa: ARG002
+    def input_counted_by(self, _version: str) -> Literal["client", "server"]:
         """Who counts the input tokens that a release reports: of the server's, a chat template is
-        part, so that they tell nothing of the dataset.
-
-        Args:
-            version: the release; empty: not known.
+        part, so that they tell nothing of the dataset. Of an empty version nothing is known.
         """
         return "client"
 

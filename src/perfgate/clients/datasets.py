@@ -131,7 +131,8 @@ def not_sharegpt_v3(locations: Locations) -> str | None:
 
 
 @lru_cache(maxsize=4)
-def _sha256(path: Path, size: int, changed_ns: int) -> str:  # noqa: ARG001  what makes it another
+def _sha256(path: Path, _size: int, _changed_ns: int) -> str:
+    """Of the file as it is; another size or time of change makes it another."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -40,7 +40,7 @@ class ServingClient(Client):
     page: str
     tables: Tables
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
+    def version(self, _build: EngineBuild, locations: Locations) -> str:
         """See `Client.version`; the client's own, whatever engine it measures."""
         return package_version(self.program, self.source, locations)
 
@@ -62,11 +62,7 @@ class ServingClient(Client):
         """
 
     def command(
-        self,
-        target: Target,
-        workload: Workload,
-        point: LoadPoint,
-        folder: Path,  # noqa: ARG002
+        self, target: Target, workload: Workload, point: LoadPoint, _folder: Path
     ) -> Command:
         """See `Client.command`; the errors are those of `argv`."""
         return Command(tuple(self.argv(target, workload, point)))

@@ -63,10 +63,8 @@ class TrtllmBench(Offline):
         command = programs.throughput(scenario, build, what, prompts, locations)
         return (*prepared, Step("benchmark", command, probe=what.label))
 
-    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
+    def parse(self, scenario: Scenario, what: LoadPoint, folder: Path) -> Measurement:
         """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
-        if not isinstance(what, LoadPoint):
-            raise TypeError(f"{self.name} measures no {type(what).__name__}")
         return with_asked(require_asked(_reported(folder), scenario, what), what)
 
 

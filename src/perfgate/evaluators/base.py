@@ -41,7 +41,7 @@ class Evaluator(ABC):
     def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:
         """The command that evaluates one task and leaves its results in `folder`."""
 
-    def diagnose(self, log: Iterable[str]) -> RunError | None:  # noqa: ARG002
+    def diagnose(self, _log: Iterable[str]) -> RunError | None:
         """The first cause that the log of a failed run shows; None if no line tells."""
         return None
 

@@ -48,7 +48,7 @@ class LmEval(Evaluator):
         """See `Evaluator.scores`."""
         return known_scores()
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
+    def version(self, _build: EngineBuild, locations: Locations) -> str:
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
         return package_version(LM_EVAL, "lm_eval", locations)
 

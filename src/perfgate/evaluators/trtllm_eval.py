@@ -17,7 +17,7 @@ from perfgate.clients.base import Offline
 from perfgate.clients.logs import left, printed
 from perfgate.clients.report_lines import Line, last_line, number, positive
 from perfgate.core.command import Step
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
@@ -26,7 +26,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import programs
 from perfgate.evaluators.base import evaluator
 from perfgate.evaluators.lm_eval_results import answered, rows
-from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 EVALUATOR = "trtllm-eval"
 SCORES: Mapping[str, frozenset[str]] = {
@@ -76,25 +76,16 @@ class TrtllmEval(Offline):
         return build.version
 
     def steps(
-        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
+        self, scenario: Scenario, build: EngineBuild, what: AccuracyTask, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
-        if not isinstance(what, AccuracyTask):
-            raise InputError(f"{self.name} measures only accuracy", found=repr(what)[:120])
         folder = datasets.of_trtllm_eval(what.task, locations)
         questions = None if folder is None else str(folder)
         command = programs.evaluate(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
-    def parse(
-        self,
-        scenario: Scenario,  # noqa: ARG002
-        what: Measurable,
-        folder: Path,
-    ) -> Measurement:
+    def parse(self, _scenario: Scenario, what: AccuracyTask, folder: Path) -> Measurement:
         """See `Offline.parse`."""
-        if not isinstance(what, AccuracyTask):
-            raise TypeError(f"{self.name} measures no {type(what).__name__}")
         return of_task(what, printed(self.name, folder, "benchmark", WORDS, is_report), folder)
 
 

@@ -15,14 +15,14 @@ from perfgate.clients.base import Offline
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line, number, positive
 from perfgate.core.command import Step
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import checkout
 from perfgate.evaluators.base import evaluator
-from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 EVALUATOR = "trtllm-gpqa"
 TASK = "gpqa_diamond"
@@ -46,24 +46,15 @@ class TrtllmGpqa(Offline):
         return {TASK: frozenset({"accuracy:none"})}
 
     def steps(
-        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
+        self, scenario: Scenario, build: EngineBuild, what: AccuracyTask, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
-        if not isinstance(what, AccuracyTask):
-            raise InputError(f"{self.name} measures only accuracy", found=repr(what)[:120])
         questions = str(datasets.gpqa_diamond(locations))
         command = checkout.gpqa(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
-    def parse(
-        self,
-        scenario: Scenario,  # noqa: ARG002
-        what: Measurable,
-        folder: Path,
-    ) -> Measurement:
+    def parse(self, _scenario: Scenario, what: AccuracyTask, folder: Path) -> Measurement:
         """See `Offline.parse`."""
-        if not isinstance(what, AccuracyTask):
-            raise TypeError(f"{self.name} measures no {type(what).__name__}")
         lines = tuple(line for log in logged(folder, "benchmark", WORDS) for line in log)
         if not is_report(lines):
             raise no_report(EVALUATOR, folder, "benchmark")
