@@ -117,8 +117,8 @@ class ServingClient(Client):
         hint = "check that the prompts are made with the model's own tokenizer"
         require_lengths(workload, isl, [osl], LENGTH_TOLERANCE, SPECIAL_TOKENS, hint)
         counted = count_facts(measured.facts, workload)
-        facts = {**measured.facts, **counted}
-        return with_asked(Measurement(measured.metrics, {"client": self.name, **facts}), point)
+        facts = {"client": self.name, **measured.facts, **counted}
+        return with_asked(Measurement(measured.metrics, facts), point)
 
     def _report(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         fields = self.result(folder, point)
@@ -205,13 +205,10 @@ def explained(error: RunError, client: str, point: LoadPoint, folder: Path) -> R
     if error.failure != "incomplete":
         return error
     none_done = error.message.startswith("0 ") or ", 0 were completed" in error.message
-    message = (
-        f"none of {point.requests} requests was completed, though {client} ended with status 0"
-        if none_done
-        else f"{error.message}, though {client} ended with status 0"
-    )
-    evidence = (*error.evidence, *_printed(folder))[: _MOST + 1]
-    return RunError("incomplete", message, evidence=evidence, hint=_ALL if none_done else _SOME)
+    done = f"none of {point.requests} requests was completed" if none_done else error.message
+    evidence, hint = (*error.evidence, *_printed(folder)), _ALL if none_done else _SOME
+    message = f"{done}, though {client} ended with status 0"
+    return RunError("incomplete", message, evidence=evidence[: _MOST + 1], hint=hint)
 
 
 def _printed(folder: Path) -> tuple[str, ...]:

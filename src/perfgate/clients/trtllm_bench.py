@@ -105,7 +105,10 @@ def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -
         elif shown != asked:
             _refuse(name, shown, asked)
     _require_kv_cache(facts, scenario.engine.settings.kv_cache_dtype)
-    _require_streaming(measured, scenario)
+    if _is_streamed(scenario) and not facts.get("streaming"):
+        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
+        hint = "check that the program was called with --streaming"
+        raise RunError("no_metrics", message, hint=hint)
     for name in scenario.gate.metrics:
         if name in METRICS and name not in _DERIVED and name not in measured.metrics:
             raise RunError("no_metrics", f"the report has no {name}, which the scenario gates on")
@@ -128,8 +131,13 @@ def _asked(scenario: Scenario) -> list[tuple[str, Json, float]]:
         ("max_batch_size", settings.max_batch_size, 0.0),
         ("max_num_tokens", settings.max_num_tokens, 0.0),
         ("kv_cache_fraction", settings.kv_cache_fraction, FRACTION_TOLERANCE),
+        ("streaming", None if _is_streamed(scenario) else False, 0.0),
     ]
     return [knob for knob in knobs if knob[1] is not None]
+
+
+def _is_streamed(scenario: Scenario) -> bool:
+    return scenario.workload is not None and scenario.workload.streaming
 
 
 def _require_kv_cache(facts: Mapping[str, Json], asked: str | None) -> None:
@@ -140,17 +148,6 @@ def _require_kv_cache(facts: Mapping[str, Json], asked: str | None) -> None:
     wanted = ("none", "auto", *_UNQUANTIZED) if asked.lower() in _UNQUANTIZED else (asked.lower(),)
     if shown not in wanted:
         _refuse("kv_cache_dtype", shown, asked)
-
-
-def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
-    streamed = bool(measured.facts.get("streaming"))
-    asked = scenario.workload is not None and scenario.workload.streaming
-    if asked and not streamed:
-        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
-        hint = "check that the program was called with --streaming"
-        raise RunError("no_metrics", message, hint=hint)
-    if streamed and not asked:
-        _refuse("streaming", shown=True, asked=False)
 
 
 def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
