@@ -73,7 +73,13 @@ class AIPerf(Client):
         argv += ["--tokenizer", target.tokenizer]
         argv += ["--isl", str(isl), "--isl-stddev", "0", "--osl", str(osl), "--osl-stddev", "0"]
         argv += ["--random-seed", str(point.seed)]
-        argv += _load(workload, point)
+        argv += ["--concurrency", str(point.concurrency), "--request-count", str(point.requests)]
+        if point.warmup_requests:
+            argv += ["--warmup-request-count", str(point.warmup_requests)]
+        if workload.max_request_rate is not None:
+            # Without a rate AIPerf 0.13 keeps one core busy while it waits for a free slot.
+            rate = format(workload.max_request_rate, "g")
+            argv += ["--request-rate", rate, "--arrival-pattern", "constant"]
         argv += ["--use-legacy-max-tokens", "--extra-inputs", "temperature:0"]
         if workload.ignore_eos:
             argv += ["--extra-inputs", "ignore_eos:true"]
@@ -100,8 +106,7 @@ class AIPerf(Client):
         fields = left(path, (str(path),))
         if not isinstance(fields, dict):
             raise RunError("no_metrics", f"{path.name} holds no JSON object")
-        _require_schema(fields, f"{path.name} has schema version")
-        summary = _Summary(fields)
+        summary = _Summary(fields, f"{path.name} has schema version")
         summary.require_complete(point.requests)
         facts = _facts(summary)
         _require_lengths(summary, workload)
@@ -109,17 +114,6 @@ class AIPerf(Client):
         metrics = _metrics(summary, streaming=workload.streaming, osl=workload.osl)
         return with_asked(Measurement(metrics, facts), point)
 
-
-def _load(workload: Workload, point: LoadPoint) -> list[str]:
-    """How many requests, how many of them at once, how fast."""
-    argv = ["--concurrency", str(point.concurrency), "--request-count", str(point.requests)]
-    if point.warmup_requests:
-        argv += ["--warmup-request-count", str(point.warmup_requests)]
-    if workload.max_request_rate is not None:
-        # Without a rate AIPerf 0.13 keeps one core busy while it waits for a free slot.
-        rate = format(workload.max_request_rate, "g")
-        argv += ["--request-rate", rate, "--arrival-pattern", "constant"]
-    return argv
 
 
 def _lengths(workload: Workload) -> tuple[int, int]:
@@ -152,8 +146,7 @@ def parse_file(fields: Mapping[str, Any]) -> Measurement:
     Raises:
         RunError: it is of an unknown schema, not whole, not finite, or tells of failed requests.
     """
-    _require_schema(fields, "AIPerf's schema version is")
-    summary = _Summary(fields)
+    summary = _Summary(fields, "AIPerf's schema version is")
     summary.require_complete(max(int(summary.count("request_count", "requests") or 0), 1))
     streaming = "time_to_first_token" in fields
     facts = {**_facts(summary), "streaming": streaming}
@@ -183,10 +176,18 @@ class _Summary:
 
     Args:
         fields: what the file holds.
+        told: what names its schema in messages.
+
+    Raises:
+        RunError: ``no_metrics``, it is of an unknown schema.
     """
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
+    def __init__(self, fields: Mapping[str, Any], told: str) -> None:
         self.fields = fields
+        schema = str(fields.get("schema_version"))
+        if schema.partition(".")[0] != "1":
+            message, evidence = f"{told} {schema}; 1.x is known", f'"schema_version": "{schema}"'
+            raise RunError("no_metrics", message, evidence=(evidence,), hint=_CHECK)
 
     def value(self, tag: str, statistic: str, kind: str, *, may_be_zero: bool = False) -> float:
         """A statistic of a metric, positive (or zero, where it may be) and finite; times in ms.
@@ -216,9 +217,7 @@ class _Summary:
         """
         succeeded = self.count("request_count", "requests") or 0
         failed = self.count("error_request_count", "requests")
-        problems = []
-        if failed:
-            problems.append(f"{failed:g} requests failed")
+        problems = [f"{failed:g} requests failed"] if failed else []
         if succeeded != requests:
             problems.append(f"{succeeded:g} of {requests} requests succeeded")
         is_whole = self.fields.get("was_cancelled") is False
@@ -241,22 +240,14 @@ class _Summary:
 
     def _error(self, failure: str, message: str) -> RunError:
         """With AIPerf's own summary of failed requests, one line each, the first few."""
-        lines = []
         errors = self.fields.get("error_summary")
-        for entry in errors if isinstance(errors, list) else []:
-            details = entry.get("error_details") if isinstance(entry, dict) else None
-            if isinstance(details, Mapping):
-                kind, told = details.get("type"), details.get("message")
-                lines.append(f"{entry.get('count')} × {kind}: {told}"[:300])
+        entries = errors if isinstance(errors, list) else []
+        lines = [
+            f"{entry.get('count')} × {details.get('type')}: {details.get('message')}"[:300]
+            for entry in entries
+            if isinstance(entry, dict) and isinstance(details := entry.get("error_details"), dict)
+        ]
         return RunError(failure, message, evidence=tuple(lines[:3]))
-
-
-def _require_schema(fields: Mapping[str, Any], told: str) -> None:
-    schema = str(fields.get("schema_version"))
-    if schema.partition(".")[0] != "1":
-        evidence = (f'"schema_version": "{schema}"',)
-        message = f"{told} {schema}; 1.x is known"
-        raise RunError("no_metrics", message, evidence=evidence, hint=_CHECK)
 
 
 def _log_errors(path: Path) -> tuple[str, ...]:
@@ -266,7 +257,6 @@ def _log_errors(path: Path) -> tuple[str, ...]:
 
 
 def _require_lengths(summary: _Summary, workload: Workload) -> None:
-    _lengths(workload)
     isl = summary.value("input_sequence_length", "avg", "tokens")
     # The extremes too: one long answer must not make up for a short one.
     points = ("avg", "min", "max")
