@@ -23,8 +23,14 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
-from perfgate.evaluators.trtllm_eval import TrtllmEval, is_report, of_task
-from perfgate.evaluators.trtllm_gpqa import METRIC, TrtllmGpqa, parse
+from perfgate.evaluators.trtllm_eval import (
+    GPQA_METRIC,
+    TrtllmEval,
+    TrtllmGpqa,
+    is_report,
+    of_task,
+    parse_gpqa,
+)
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import (
@@ -247,7 +253,7 @@ class TestGpqaScript:
         ],
     )
     def test_what_is_no_score(self, text: str, failure: str, told: str) -> None:
-        error = refusal(parse, lines_of(text), error=RunError, match=told)
+        error = refusal(parse_gpqa, lines_of(text), error=RunError, match=told)
         assert error.failure == failure
         if text.startswith("Finished in 1.0"):
             assert error.evidence == (text.splitlines()[1].strip(),)
@@ -263,7 +269,7 @@ class TestGpqaScript:
         bar, _, rest = PRINTED.partition("Finished")
         (tmp_path / "benchmark.err").write_text(bar)
         (tmp_path / "benchmark.out").write_text("Finished" + rest)
-        assert TrtllmGpqa().parse(V3, self.TASK, tmp_path).metrics == {METRIC: 0.682}
+        assert TrtllmGpqa().parse(V3, self.TASK, tmp_path).metrics == {GPQA_METRIC: 0.682}
         few, read = replace(self.TASK, limit=20), TrtllmGpqa().parse
         refusal(read, V3, few, tmp_path, error=RunError, match="198 of 20")
         (tmp_path / "benchmark.out").write_text("No items in queue. Continuing.\n")

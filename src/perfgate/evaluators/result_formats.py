@@ -21,7 +21,7 @@ from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import open_input
-from perfgate.evaluators import lm_eval_results, trtllm_eval, trtllm_gpqa
+from perfgate.evaluators import lm_eval_results, trtllm_eval
 
 _Formats = Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], Measurement]]]
 """Program → how its reports are known, and how they are read."""
@@ -76,7 +76,7 @@ _TEXTS: _Formats = {
     # Before lm_eval, whose table it prints in percent.
     "trtllm-eval": (trtllm_eval.is_report, trtllm_eval.parse),
     "lm_eval": (lm_eval_results.is_table, lm_eval_results.parse_tables),
-    "trtllm-gpqa": (trtllm_gpqa.is_report, trtllm_gpqa.parse),
+    "trtllm-gpqa": (trtllm_eval.is_gpqa_report, trtllm_eval.parse_gpqa),
     "trtllm-quickstart": (trtllm_quickstart.is_report, trtllm_quickstart.parse),
 }
 _DOCUMENTS: _Formats = {
@@ -93,7 +93,7 @@ _WORDS = (
     *serving_report.WORDS,
     *lm_eval_results.WORDS,
     *trtllm_eval.WORDS,
-    *trtllm_gpqa.WORDS,
+    *trtllm_eval.GPQA_WORDS,
     *trtllm_quickstart.WORDS,
 )
 _OPENING = 4096  # bytes in which a JSON document begins
