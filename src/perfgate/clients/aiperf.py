@@ -15,6 +15,7 @@ from perfgate.clients.logs import left
 from perfgate.clients.report_tables import (
     AIPERF,
     has_latency,
+    is_object_with,
     require_lengths,
     require_ordered,
 )
@@ -132,9 +133,7 @@ def _lengths(workload: Workload) -> tuple[int, int]:
     return workload.isl, workload.osl
 
 
-def is_report(fields: object) -> bool:
-    """Whether decoded JSON is such a summary."""
-    return isinstance(fields, dict) and {"aiperf_version", "schema_version"} <= set(fields)
+is_report = is_object_with("aiperf_version", "schema_version")
 
 
 def parse_file(fields: Mapping[str, Any]) -> Measurement:

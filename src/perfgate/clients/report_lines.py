@@ -28,7 +28,7 @@ _PREFIX = re.compile(
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
 _LONGEST_NUMBER = 300  # characters
-FEWEST_ROWS = 2  # of a report, by their labels: one alone may be a line of a log
+
 _SHOWN = 300  # characters of a line that are shown as evidence
 
 

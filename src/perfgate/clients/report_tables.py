@@ -5,12 +5,12 @@ another one or miscounted: none of its numbers is used then.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from perfgate.clients.report_lines import plain_fact
+from perfgate.clients.report_lines import Line, plain_fact
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain
@@ -26,6 +26,7 @@ PER_USER_SLACK = 0.1
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 FROM_STREAM = ("ttft", "tpot", "itl")
 FROM_SECOND_TOKEN = ("tpot", "itl")
+_FEWEST_ROWS = 2  # of a report, by their labels: one alone may be a line of a log
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,22 @@ class Table:
         """The facts that a JSON result has, key → value; those that are null left out."""
         found = {name: plain_fact(values.get(row.keys[0])) for name, row in self.facts.items()}
         return {name: value for name, value in found.items() if value is not None}
+
+    def has_rows(self, lines: Iterable[Line], is_row: Callable[[str], object]) -> bool:
+        """Whether rows of a printed report are among the lines, its beginning there or not.
+
+        Args:
+            lines: what a program printed.
+            is_row: whether a label is one that this table does not have.
+        """
+        labels = {found[0] for line in lines if (found := line.labelled())}
+        rows = [one for one in labels if squeezed(one) in self.metric_labels or is_row(one)]
+        return len(rows) >= _FEWEST_ROWS
+
+
+def is_object_with(*keys: str) -> Callable[[object], bool]:
+    """Whether decoded JSON is an object with these fields, by which a program's report is known."""
+    return lambda fields: isinstance(fields, dict) and set(keys) <= fields.keys()
 
 
 def squeezed(label: str) -> str:

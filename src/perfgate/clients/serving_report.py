@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfgate.clients.report_lines import (
-    FEWEST_ROWS,
     Line,
     last_line,
     not_negative,
@@ -26,6 +25,7 @@ from perfgate.clients.report_lines import (
 from perfgate.clients.report_tables import (
     SERVING,
     has_latency,
+    is_object_with,
     number_of,
     require_one,
     require_ordered,
@@ -64,20 +64,16 @@ _COUNT_NOTED = 0.1
 _COUNT_REFUSED = 0.5
 
 
-def is_report(fields: object) -> bool:
-    """Whether decoded JSON is such a report."""
-    return isinstance(fields, dict) and {"completed", "request_throughput"} <= set(fields)
+_KEYS = ("completed", "request_throughput")
+is_report = is_object_with(*_KEYS)
+# Only SGLang encodes the answers again, in all releases.
+is_of_sglang = is_object_with(*_KEYS, "total_output_tokens_retokenized")
 
 
 def is_of_vllm(fields: Mapping[str, Any]) -> bool:
     """Whether vLLM wrote it, not TensorRT-LLM: only vLLM counts failures in it."""
     return bool({"failed", "endpoint_type", "label"} & set(fields))
 
-
-def is_of_sglang(fields: object) -> bool:
-    """Whether SGLang wrote it: only it encodes the answers again."""
-    retokenized = "total_output_tokens_retokenized"
-    return is_report(fields) and isinstance(fields, dict) and retokenized in fields
 
 
 def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Measurement:
@@ -214,10 +210,7 @@ def is_printed(lines: tuple[Line, ...]) -> bool:
 
 def is_piece(lines: tuple[Line, ...]) -> bool:
     """Whether rows of a table stand there whose beginning does not: the head of a log was cut."""
-    labels = {found[0].lower() for line in lines if (found := line.labelled())}
-    known = SERVING.metric_labels
-    rows = [one for one in labels if squeezed(one) in known or _latency_key(one)]
-    return len(rows) >= FEWEST_ROWS and not is_printed(lines)
+    return SERVING.has_rows(lines, _latency_key) and not is_printed(lines)
 
 
 def is_printed_by_vllm(lines: tuple[Line, ...]) -> bool:
@@ -226,7 +219,7 @@ def is_printed_by_vllm(lines: tuple[Line, ...]) -> bool:
 
 
 def is_printed_by_sglang(lines: tuple[Line, ...]) -> bool:
-    """Whether SGLang printed it: only it encodes the answers again, in all releases."""
+    """Whether SGLang printed it (`is_of_sglang`)."""
     label = "Total generated tokens (retokenized)"
     return is_printed(lines) and any(line.text.startswith(label) for line in lines)
 

@@ -15,18 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfgate.clients.report_lines import (
-    FEWEST_ROWS,
-    Line,
-    last_line,
-    number,
-    plain_fact,
-    positive,
-)
+from perfgate.clients.report_lines import Line, last_line, number, plain_fact, positive
 from perfgate.clients.report_tables import (
     SLACK,
     TRTLLM_BENCH,
     contradiction,
+    is_object_with,
     number_of,
     require_gpus,
     require_one,
@@ -130,9 +124,7 @@ def _shown(value: object) -> Json:
     return number(value) if isinstance(value, str) else plain_fact(value)
 
 
-def is_report(fields: object) -> bool:
-    """Whether decoded JSON is such a report."""
-    return isinstance(fields, dict) and {"performance", "request_info"} <= set(fields)
+is_report = is_object_with("performance", "request_info")
 
 
 def parse(fields: Mapping[str, Any]) -> Measurement:
@@ -189,10 +181,7 @@ def is_printed(lines: Sequence[Line]) -> bool:
 
 def is_piece(lines: Sequence[Line]) -> bool:
     """Whether rows of a report stand there whose beginning does not: the head of a log was cut."""
-    labels = {found[0] for line in lines if (found := line.labelled())}
-    known = TRTLLM_BENCH.metric_labels
-    rows = [one for one in labels if squeezed(one) in known or _ROW.fullmatch(one)]
-    return len(rows) >= FEWEST_ROWS and not is_printed(lines)
+    return TRTLLM_BENCH.has_rows(lines, _ROW.fullmatch) and not is_printed(lines)
 
 
 def parse_printed(lines: tuple[Line, ...]) -> Measurement:
@@ -302,12 +291,8 @@ def _require_whole(found: _Report, lines: tuple[Line, ...]) -> None:
             raise _cut(f"its {_DATASET} are not whole", lines)
         if not isinstance(found.facts.get("requests_completed"), int):
             raise RunError("no_metrics", "the report does not state its number of requests")
-    else:
-        _require_whole_excerpt(found, lines)
-
-
-def _require_whole_excerpt(found: _Report, lines: tuple[Line, ...]) -> None:
-    """If an excerpt has breakdowns at all, it has them to the last: TPOT, TTFT, …, Latency."""
+        return
+    # If an excerpt has breakdowns at all, it has them to the last: TPOT, TTFT, …, Latency.
     if found.groups and "Latency" not in found.groups:
         raise _cut("no breakdown of the request latency", lines)
     if "DECODING STATISTICS" in found.sections and "AL" not in found.groups:
