@@ -41,6 +41,8 @@ class Row:
         optional: whether some releases lack it.
         streamed: whether it is there only where answers were streamed.
         whole: whether it is a whole number.
+        drafts: whether it is of speculative decoding: 0 where the server tells none, or several
+            statistics, whose mean counts.
     """
 
     keys: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ class Row:
     optional: bool = False
     streamed: bool = False
     whole: bool = False
+    drafts: bool = False
 
 
 @dataclass(frozen=True)

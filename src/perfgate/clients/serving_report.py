@@ -128,10 +128,11 @@ def _read(
         elif key not in SERVING.known_keys:
             unknown.append(key)
         elif key in SERVING.metric_keys and value is not None:
-            name = SERVING.metric_keys[key]
-            if name not in ("acceptance_length", "draft_acceptance_rate"):
-                metrics[name] = positive(value, evidence(key))
-    metrics |= _acceptance(fields, evidence)
+            row = SERVING.metrics[SERVING.metric_keys[key]]
+            told = value.get("mean") if row.drafts and isinstance(value, dict) else value
+            if told or not row.drafts:
+                measured = positive(told, evidence(key)) * row.factor
+                metrics[SERVING.metric_keys[key]] = measured
     if fields.get("input_throughput") is not None and "output_throughput" in metrics:
         read = positive(fields["input_throughput"], evidence("input_throughput"))
         metrics.setdefault("total_token_throughput", read + metrics["output_throughput"])
@@ -152,17 +153,6 @@ def _completed(metrics: dict[str, float]) -> dict[str, float]:
         metrics["output_speed_per_user"] = 1e3 / metrics["tpot_mean_ms"]
     return metrics
 
-
-def _acceptance(fields: Mapping[str, Any], evidence: Callable[[str], str]) -> dict[str, float]:
-    """Metrics of speculative decoding; where the server tells none they are 0 or not there."""
-    found: dict[str, float] = {}
-    for name, divisor in (("acceptance_length", 1), ("draft_acceptance_rate", 100)):
-        for key in SERVING.metrics[name].keys:
-            value = fields.get(key)
-            told = value.get("mean") if isinstance(value, dict) else value
-            if told:
-                found.setdefault(name, positive(told, evidence(key)) / divisor)
-    return found
 
 
 def _require_complete(facts: Mapping[str, Json], evidence: str) -> None:
