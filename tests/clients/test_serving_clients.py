@@ -14,10 +14,13 @@ from refusals import refused
 from tables import each
 
 from perfgate.clients.base import Client, Target, package_version
-from perfgate.clients.benchmark_serving import BenchmarkServing
 from perfgate.clients.serving_client import result_name
-from perfgate.clients.sglang_bench import SglangBench
-from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
+from perfgate.clients.serving_commands import (
+    BenchmarkServing,
+    SglangBench,
+    VllmBench,
+    VllmBenchmarkServing,
+)
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement

@@ -24,7 +24,7 @@ from perfgate.scenarios.scenario import LoadPoint, Workload
 
 LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests …
 SPECIAL_TOKENS = 2  # … or so many tokens: those that a tokenizer adds, or an encoder joins
-COMPLETIONS_PATHS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
+
 
 
 class ServingClient(Client):

@@ -248,8 +248,7 @@ def parse_tables(lines: Sequence[Line]) -> Measurement:
     scores: list[_Score] = []
     for row in rows(lines):
         value, stderr = number(row.value), number(row.stderr)
-        told = (row.task, row.metric, row.filter_name, value, stderr, row.line.evidence)
-        scores.append(told)
+        scores.append((row.task, row.metric, row.filter_name, value, stderr, row.line.evidence))
         facts["fewshot"] = _finite(number(row.shots))
     return _lone(scores, facts, "the table has no rows")
 

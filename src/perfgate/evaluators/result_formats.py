@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_quickstart
 from perfgate.clients.logs import decoded, report_lines, telling_lines
 from perfgate.clients.report_lines import Line, last_line
-from perfgate.clients.sglang_bench import require_one_run
+from perfgate.clients.serving_commands import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose
@@ -114,11 +114,9 @@ def parse_file(path: Path, client: str | None = None) -> Parsed:
         with open_input(path) as file:
             return parse_log(file, client)
     except OSError as error:
+        found, expected = error.strerror or str(error), "a result or a log"
         raise InputError(
-            "the file cannot be read",
-            file=path,
-            found=error.strerror or str(error),
-            expected="a result or a log",
+            "the file cannot be read", file=path, found=found, expected=expected
         ) from error
 
 
