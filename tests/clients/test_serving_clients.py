@@ -31,6 +31,7 @@ from perfgate.scenarios.scenario import LoadPoint, Workload
 
 DATA = Path(__file__).parents[1] / "data"
 RESULT: dict[str, Any] = json.loads((DATA / "benchmark_serving" / "result.json").read_text())
+RECORDED: dict[str, Any] = json.loads((DATA / "values.json").read_text(encoding="utf-8"))
 MODEL = "deepseek-ai/DeepSeek-R1-0528"
 TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Locations(on_paper=True))
 assert SCENARIO.workload is not None
@@ -242,28 +243,26 @@ def refused_run(client: Client, workload: Workload, requests: int, folder: Path)
 class TestWhole:
     """Of each, the text says what the result file says, as far as it is printed."""
 
-    @pytest.mark.parametrize(
-        ("folder", "suffix", "client"),
+    @each(
+        ("file", "text"),
         [
-            (VLLM, "json", "vllm-bench"),
-            (OLD, "jsonl", "sglang-bench"),
-            (DATA / "sglang_bench" / "v0.5.3", "jsonl", "sglang-bench"),
-            (SGLANG, "jsonl", "sglang-bench"),
+            ("benchmark_serving/result.json", "benchmark_serving/table.txt"),
+            ("vllm_bench/v0.32.0/healthy.json", "vllm_bench/v0.32.0/healthy.out"),
+            *(
+                (f"sglang_bench/{one}/healthy.jsonl", f"sglang_bench/{one}/healthy.out")
+                for one in ("v0.4.6", "v0.5.3", "v0.5.23")
+            ),
         ],
-        ids=["vllm 0.32.0", "sglang 0.4.6", "sglang 0.5.3", "sglang 0.5.23"],
     )
-    def test_text_and_file_agree(self, folder: Path, suffix: str, client: str) -> None:
-        file, text = (parse_file(folder / f"healthy.{one}").measurement for one in (suffix, "out"))
-        assert file is not None
-        assert text is not None
-        assert file.facts["client"] == text.facts["client"] == client
-        assert "unknown_labels" not in {**file.facts, **text.facts}
-        shown = text.metrics.keys() - {"output_speed_per_user"}
-        assert shown <= file.metrics.keys()
+    def test_text_and_file_agree(self, file: str, text: str) -> None:
+        of_file, of_text = RECORDED[file], RECORDED[text]
+        shown = of_text["metrics"].keys() - {"output_speed_per_user"}
         for name in shown:
-            assert text.metrics[name] == pytest.approx(file.metrics[name], abs=0.0051), name
-        for name in file.facts.keys() & text.facts.keys() - {"mean_concurrency"}:
-            assert file.facts[name] == text.facts[name], name
+            other = of_file["metrics"][name]
+            assert of_text["metrics"][name] == pytest.approx(other, abs=0.0051), name
+        for name in of_file["facts"].keys() & of_text["facts"].keys() - {"mean_concurrency"}:
+            assert of_file["facts"][name] == of_text["facts"][name], name
+        assert "unknown_labels" not in {**of_file["facts"], **of_text["facts"]}
 
     def own_server(self, path: Path) -> Path:
         """A result whose server has a key, which its recording has not."""
