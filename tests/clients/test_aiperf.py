@@ -19,7 +19,7 @@ from tables import each
 from perfgate.clients.aiperf import RESULT, AIPerf
 from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
+
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
 from perfgate.scenarios.scenario import LoadPoint, Workload
@@ -60,6 +60,8 @@ def option(words: list[str], name: str) -> str:
 
 
 class TestCommand:
+    """On paper: tests/data/calls.json."""
+
     def test_asks_for_what_the_workload_and_the_point_say(self) -> None:
         words = " ".join(argv(WORKLOAD))
         for asked in (
@@ -72,11 +74,6 @@ class TestCommand:
         ):
             assert asked in words
 
-    def test_on_paper_it_is_called_by_its_name_and_nothing_is_of_this_machine(self) -> None:
-        target = replace(TARGET, locations=Locations(on_paper=True))
-        words = list(AIPerf().command(target, WORKLOAD, POINT, Path("results/c2")).argv)
-        assert words[:2] == ["aiperf", "profile"]
-        assert option(words, "--output-artifact-dir") == "results/c2"
 
     def test_leaves_out_what_is_not_asked(self) -> None:
         plain = replace(WORKLOAD, streaming=False, ignore_eos=False, max_request_rate=None)

@@ -323,12 +323,8 @@ def serve() -> Iterator[Serve]:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
 
         server = HTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)

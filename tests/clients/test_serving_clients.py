@@ -58,16 +58,7 @@ SHAREGPT = {"dataset": "sharegpt", "isl": None, "osl": None}
 
 
 class TestBenchmarkServing:
-    def test_is_called_as_the_quick_start_recipe_calls_it(self) -> None:
-        assert argv(BenchmarkServing()) == (
-            "python -m tensorrt_llm.serve.scripts.benchmark_serving "
-            "--model deepseek-ai/DeepSeek-R1-0528 --backend openai --dataset-name random "
-            "--random-input-len 1024 --random-output-len 1024 --random-prefix-len 0 --random-ids "
-            "--num-prompts 160 --max-concurrency 32 --ignore-eos --tokenize-on-client "
-            "--percentile-metrics ttft,tpot,itl,e2el "
-            "--save-result --result-dir . --result-filename concurrency_32.json "
-            "--host 127.0.0.1 --port 8000 --seed 32"
-        )
+    """As the quick start recipe calls it: tests/documented_commands.py."""
 
     @each(
         ("load", "capped", "present", "absent"),
@@ -264,24 +255,16 @@ class TestWhole:
             assert of_file["facts"][name] == of_text["facts"][name], name
         assert "unknown_labels" not in {**of_file["facts"], **of_text["facts"]}
 
-    def own_server(self, path: Path) -> Path:
-        """A result whose server has a key, which its recording has not."""
+    def test_the_server_s_own_settings_are_taken_out_of_the_run_folder(
+        self, tmp_path: Path
+    ) -> None:
+        """SGLang puts the server's whole configuration into its result, keys and all."""
+        workload, path = replace(SMALL, isl=64, osl=16), tmp_path / "concurrency_4.jsonl"
         fields = json.loads((SGLANG / "own_server.jsonl").read_text())
         fields["server_info"]["api_key"] = "made-up"  # pragma: allowlist secret
         path.write_text(json.dumps(fields) + "\n")
-        return path
-
-    def test_the_server_s_own_settings_are_no_facts_of_the_client(self, tmp_path: Path) -> None:
-        """SGLang puts the server's whole configuration into its result, keys and all."""
-        found = parse_file(self.own_server(tmp_path / "own.jsonl")).measurement
-        assert found is not None
-        assert not [name for name in found.facts if "server" in name or "key" in name]
-        assert "unknown_labels" not in found.facts
-
-    def test_they_are_taken_out_of_the_run_folder(self, tmp_path: Path) -> None:
-        workload, path = replace(SMALL, isl=64, osl=16), tmp_path / "concurrency_4.jsonl"
-        self.own_server(path)
         found = SglangBench().parse(workload, point(4), tmp_path)
+        assert not [name for name in found.facts if "server" in name or "key" in name]
         assert "api_key" not in path.read_text()
         assert json.loads(path.read_text())["completed"] == 4
         assert SglangBench().parse(workload, point(4), tmp_path) == found
@@ -316,9 +299,6 @@ class TestAllFailed:
 
 class TestServerDied:
     def test_healthy_looking_numbers_of_vllm(self, tmp_path: Path) -> None:
-        fields = json.loads((VLLM / "server_died.json").read_text())
-        assert fields["output_throughput"] > 0
-        assert fields["mean_tpot_ms"] > 0
         folder = left(tmp_path, VLLM / "server_died.json", VLLM / "server_died.out")
         error = refused_run(VllmBench(), SMALL, 20, folder)
         assert error.failure == "incomplete"
@@ -327,9 +307,6 @@ class TestServerDied:
         assert "end of the server's log" in error.hint
 
     def test_sglang_counts_no_failures_at_all(self, tmp_path: Path) -> None:
-        text = (OLD / "server_died.jsonl").read_text()
-        assert "failed" not in text
-        assert "num_prompts" not in text
         error = refused_run(SglangBench(), SMALL, 20, left(tmp_path, OLD / "server_died.jsonl"))
         assert error.failure == "incomplete"
         assert error.message == (
@@ -381,5 +358,3 @@ def test_output_tokens_that_are_counted_twice(tmp_path: Path) -> None:
     workload = replace(SMALL, isl=64, osl=16)
     facts = SglangBench().parse(workload, point(8), tmp_path).facts
     assert facts["output_count_differs"] == "128 tokens reported, 100 in the answers' text"
-    error = refused_run(SglangBench(), replace(workload, ignore_eos=False), 8, tmp_path)
-    assert "lengths that were requested were counted" in error.message

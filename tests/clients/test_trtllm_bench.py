@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import trtllm_scenarios
 from bench_reports import Run, as_json, as_text
+from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.logs import no_report
 from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
@@ -65,9 +65,8 @@ def parse(folder: Path, report: object, scenario: Scenario = OFFLINE) -> Measure
 
 
 def refused(folder: Path, report: object, scenario: Scenario = OFFLINE) -> RunError:
-    with pytest.raises(RunError) as caught:
-        parse(folder, report, scenario)
-    return caught.value
+    error: RunError = refusal(parse, folder, report, scenario, error=RunError)
+    return error
 
 
 def changed(section: str, key: str, value: object) -> dict[str, Any]:
@@ -191,24 +190,9 @@ class TestWhatIsLeft:
         assert parse(tmp_path, as_json(Run())).metrics["duration_s"] == 2.0
         assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
 
-    def test_json_that_is_cut(self, tmp_path: Path) -> None:
-        text = json.dumps(as_json(Run()))
-        (tmp_path / REPORT).write_text(text[: len(text) // 2])
-        with pytest.raises(RunError) as caught:
-            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
-        assert caught.value.failure == "truncated_output"
-
     def test_the_next_step_is_the_one_that_the_log_calls_for(self, tmp_path: Path) -> None:
         log = Path(__file__).parents[1] / "data" / "failures" / "oom.two_ranks.log"
         (tmp_path / "benchmark.err").write_text(log.read_text())
-        error = no_report("trtllm-bench", tmp_path, "benchmark")
+        error = refusal(TrtllmBench().parse, OFFLINE, POINT, tmp_path, error=RunError)
         assert error.failure == "oom"
         assert error.hint.startswith("ranks 2 and 6 are on one GPU")
-
-    def test_the_log_tells_why_there_is_none(self, tmp_path: Path) -> None:
-        cause = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
-        (tmp_path / "benchmark.err").write_text(f"Traceback\n{cause}\n")
-        with pytest.raises(RunError) as caught:
-            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
-        assert caught.value.failure == "oom"
-        assert caught.value.evidence[0] == cause

@@ -92,11 +92,7 @@ def _line_of(part: str, text: str) -> int:
 
 
 class TestEvidence:
-    def test_is_the_first_telling_line_with_its_number(self) -> None:
-        lines = as_text(Run()).splitlines()
-        place = next(i for i, line in enumerate(lines) if line.startswith("Total Output"))
-        lines[place] = "Total Output Throughput (tokens/sec):             nan"
-        assert error("\n".join(lines))["evidence"] == [place + 1, lines[place]]
+    """Of damaged forms of recorded outputs: tests/data/values.json."""
 
     def test_in_json_is_the_field(self) -> None:
         report = as_json(Run())
@@ -106,11 +102,6 @@ class TestEvidence:
         assert error(text)["evidence"] == [number, '"total_latency_ms": 0']
         assert error(json.dumps(report))["evidence"] == [1, '"total_latency_ms": 0']
 
-    def test_of_a_cut_report_is_its_last_line(self) -> None:
-        lines = as_text(Run()).splitlines()[:40]
-        found = error("\n".join(lines) + "\n\n")
-        assert found["class"] == "truncated_output"
-        assert found["evidence"] == [len(lines), lines[-1]]
 
     def test_of_a_failed_request_is_where_it_is_counted(self) -> None:
         text = TABLE.replace("Failed requests:                         0", "Failed requests:  3")
@@ -151,18 +142,6 @@ class TestLogsOfFailedRuns:
         cut = "\n".join(as_text(Run()).splitlines()[:30])
         assert error(f"{cut}\n{OOM}\n")["class"] == "oom"
 
-    def test_a_report_whose_head_was_cut(self) -> None:
-        for text, head in (
-            (as_text(Run()), "PERFORMANCE OVERVIEW"),
-            (TABLE, "Serving Benchmark Result"),
-        ):
-            lines = text.splitlines()
-            begins = next(n for n, one in enumerate(lines) if head in one)
-            rest = lines[begins + 1 :]
-            for client in (None, "trtllm-bench", "benchmark_serving"):
-                found = error("\n".join(rest[: len(rest) * 4 // 5]), client)
-                assert found["class"] == "truncated_output"
-                assert "its beginning is missing" in str(found["message"])
 
     def test_a_whole_report_outweighs_scary_words(self) -> None:
         scary = "[I] Estimated max memory in KV cache : 70.86 GiB\n# no OutOfMemory was seen\n"
@@ -170,11 +149,6 @@ class TestLogsOfFailedRuns:
 
 
 class TestJson:
-    @each("share", [0.1, 0.5, 0.99])
-    @each("text", [json.dumps(as_json(Run()), indent=2), TestAIPerf.RECORDED.read_text()])
-    def test_that_is_cut(self, share: float, text: str) -> None:
-        assert error(text[: int(share * len(text))])["class"] == "truncated_output"
-
     def test_of_nobody(self) -> None:
         found = error('{"hello": 1}')
         assert found["class"] == "no_metrics"
