@@ -27,7 +27,7 @@ from perfgate.clients.first_answers import (
     require_known,
     require_whole,
 )
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import lines_of
 from perfgate.clients.smoke_test import ask
 from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
 from perfgate.core.errors import RunError

@@ -13,7 +13,7 @@ from building import SCENARIO
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import lines_of
 from perfgate.clients.serving_report import count_facts, parse, parse_printed
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement

@@ -14,7 +14,7 @@ from hypothesis import given
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import lines_of
 from perfgate.clients.trtllm_bench_report import is_report, parse, parse_printed
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement

@@ -17,7 +17,7 @@ from refusals import refused
 from tables import each
 
 from perfgate.clients.base import Target
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import lines_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.paths import packaged
 from perfgate.core.untrusted_files import UntrustedFile

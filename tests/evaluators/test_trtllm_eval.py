@@ -16,7 +16,7 @@ from building import SCENARIO
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import lines_of
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement

@@ -1,16 +1,17 @@
-"""Reports of load clients: which row is which metric or fact, and whether the numbers agree.
+"""Reports of programs: what is a number, which row is which metric or fact, do the numbers agree.
 
-The rows are in reports.toml. A report whose numbers contradict each other was cut, mixed with
-another one or miscounted: none of its numbers is used then.
+The rows of load clients are in reports.toml. A report whose numbers contradict each other was cut,
+mixed with another one or miscounted: none of its numbers is used then.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from perfgate.clients.report_lines import Line, plain_fact
+from perfgate.clients.logs import Line
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain
@@ -23,6 +24,9 @@ SLACK = 0.01
 # The mean of per-request rates may exceed the rate of the whole at concurrency 1: 0.7 % in NVIDIA's
 # own DeepSeek-V3.2 min-latency report.
 PER_USER_SLACK = 0.1
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
+_LONGEST_NUMBER = 300  # characters
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 FROM_STREAM = ("ttft", "tpot", "itl")
 FROM_SECOND_TOKEN = ("tpot", "itl")
@@ -112,6 +116,62 @@ class Table:
 def is_object_with(*keys: str) -> Callable[[object], bool]:
     """Whether decoded JSON is an object with these fields, by which a program's report is known."""
     return lambda fields: isinstance(fields, dict) and set(keys) <= fields.keys()
+
+
+def number(value: str) -> float | None:
+    """The number that `value` is, perhaps NaN or infinite; None if it is none.
+
+    Thousands separators, exponents and a percent sign (which is dropped, not divided by) are known.
+    """
+    text = value.strip().removesuffix("%").strip()
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    if _GROUPED.fullmatch(text):
+        text = text.replace(",", "")
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def positive(value: object, evidence: str) -> float:
+    """A measured value: a number, finite, above zero.
+
+    Args:
+        value: number, or text that must be one.
+        evidence: the line or field that it stands in.
+
+    Raises:
+        RunError: ``no_metrics``, it is anything else.
+    """
+    found = not_negative(value, evidence)
+    if not found > 0:
+        raise _no_metric(found, evidence)
+    return found
+
+
+def not_negative(value: object, evidence: str) -> float:
+    """A measured value that may be zero, too; otherwise as `positive`.
+
+    Raises:
+        RunError: ``no_metrics``, it is anything else.
+    """
+    found = number(value) if isinstance(value, str) else value
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise RunError("no_metrics", "a metric has no number", evidence=(evidence,))
+    if not 0 <= found < float("inf"):
+        raise _no_metric(found, evidence)
+    return float(found)
+
+
+def _no_metric(found: float, evidence: str) -> RunError:
+    return RunError("no_metrics", f"a metric is {found:g}", evidence=(evidence,))
+
+
+def plain_fact(value: object) -> Json:
+    """A fact of a decoded report; NaN and infinity are no JSON and become text."""
+    if isinstance(value, dict):
+        return {str(key): plain_fact(held) for key, held in value.items()}
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return str(value)
+    return value if isinstance(value, str | int | float | bool) else None
 
 
 def squeezed(label: str) -> str:

@@ -14,19 +14,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfgate.clients.report_lines import (
-    Line,
-    last_line,
-    not_negative,
-    number,
-    plain_fact,
-    positive,
-)
+from perfgate.clients.logs import Line, last_line
 from perfgate.clients.report_tables import (
     SERVING,
     has_latency,
     is_object_with,
+    not_negative,
+    number,
     number_of,
+    plain_fact,
+    positive,
     require_one,
     require_ordered,
     require_totals,

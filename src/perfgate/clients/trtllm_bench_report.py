@@ -15,13 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfgate.clients.report_lines import Line, last_line, number, plain_fact, positive
+from perfgate.clients.logs import Line, last_line
 from perfgate.clients.report_tables import (
     SLACK,
     TRTLLM_BENCH,
     contradiction,
     is_object_with,
+    number,
     number_of,
+    plain_fact,
+    positive,
     require_gpus,
     require_one,
     require_ordered,

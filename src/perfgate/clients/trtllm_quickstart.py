@@ -12,8 +12,7 @@ from pathlib import Path
 
 from perfgate.clients.base import Offline, client
 from perfgate.clients.first_answers import Answer, require_known, require_whole
-from perfgate.clients.logs import printed
-from perfgate.clients.report_lines import Line
+from perfgate.clients.logs import Line, printed
 from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfgate.clients.logs import decoded, left
-from perfgate.clients.report_lines import Line, number
+from perfgate.clients.logs import Line, decoded, left
+from perfgate.clients.report_tables import number
 from perfgate.core import raw_log
 from perfgate.core.errors import RunError
 from perfgate.core.json_text import LARGEST_LINE

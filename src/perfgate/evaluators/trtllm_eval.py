@@ -15,8 +15,8 @@ from typing import Any
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
-from perfgate.clients.logs import left, logged, no_report, printed
-from perfgate.clients.report_lines import Line, last_line, number, positive
+from perfgate.clients.logs import Line, last_line, left, logged, no_report, printed
+from perfgate.clients.report_tables import number, positive
 from perfgate.core.command import Step
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
