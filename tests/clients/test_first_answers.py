@@ -22,13 +22,13 @@ from test_trtllm_bench import OFFLINE, POINT
 
 from perfgate.clients.first_answers import (
     Answer,
+    ask,
     compared_with_texts,
     fault,
     require_known,
     require_whole,
 )
 from perfgate.clients.logs import lines_of
-from perfgate.clients.smoke_test import ask
 from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
