@@ -55,7 +55,7 @@ class AIPerf(Client):
     name = "aiperf"
 
     def version(self, _build: EngineBuild, locations: Locations) -> str:
-        """See `Client.version`."""
+        """See `MeasuringProgram.version`."""
         return program_version(PROGRAM, locations, _VERSION_WITHIN_S)
 
     def command(

@@ -49,18 +49,39 @@ class Target:
     client_version: str = ""
 
 
-class Offline(ABC):
-    """One program that measures with the engine inside itself. Stateless."""
+class MeasuringProgram(ABC):
+    """A client or an evaluator. Stateless.
+
+    Attributes:
+        of_engine: whether it comes with the engine, and so is where that is: in its container.
+    """
 
     name: str
+    of_engine = False
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
-        """As an evaluator: accuracy task → its scores, ``<metric>:<filter>``, where known."""
+        """Of an evaluator: accuracy task → its scores, ``<metric>:<filter>``, where they are known
+        before it is measured.
+        """
         return {}
 
+    @abstractmethod
+    def version(self, build: EngineBuild, locations: Locations) -> str:
+        """The installed program's version: that of the engine's build, where it comes with it.
+
+        Raises:
+            MissingProgram: the program is not installed.
+        """
+
+
+class Offline(MeasuringProgram):
+    """One program that measures with the engine inside itself, with which it comes."""
+
+    of_engine = True
+
     def version(self, build: EngineBuild, _locations: Locations) -> str:
-        """The program's version: that of the engine's build, as it comes with the engine."""
+        """See `MeasuringProgram.version`."""
         return build.version
 
     @abstractmethod
@@ -141,25 +162,14 @@ def same_release(one: str, other: str) -> bool:
         return one == other
 
 
-class Client(ABC):
-    """One load client. Stateless.
+class Client(MeasuringProgram):
+    """One load client.
 
     Attributes:
-        of_engine: whether it comes with the engine, and so is where that is: in its container.
         source: name of the engine whose package it is in, though it measures any; empty: none's.
     """
 
-    name: str
-    of_engine = False
     source = ""
-
-    @abstractmethod
-    def version(self, build: EngineBuild, locations: Locations) -> str:
-        """The installed program's version: that of the engine's build, where it comes with it.
-
-        Raises:
-            MissingProgram: the program is not installed.
-        """
 
     def input_counted_by(self, _version: str) -> Literal["client", "server"]:
         """Who counts the input tokens that a release reports: of the server's, a chat template is

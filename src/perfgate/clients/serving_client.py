@@ -41,7 +41,7 @@ class ServingClient(Client):
     tables: Tables
 
     def version(self, _build: EngineBuild, locations: Locations) -> str:
-        """See `Client.version`; the client's own, whatever engine it measures."""
+        """See `MeasuringProgram.version`; the client's own, whatever engine it measures."""
         return package_version(self.program, self.source, locations)
 
     def input_counted_by(self, version: str) -> Literal["client", "server"]:

@@ -46,7 +46,7 @@ class BenchmarkServing(ServingClient):
     program = programs.BENCHMARK_SERVING
 
     def version(self, build: EngineBuild, locations: Locations) -> str:
-        """See `Client.version`; it is part of TensorRT-LLM."""
+        """See `MeasuringProgram.version`; it is part of TensorRT-LLM."""
         require_package(self.program, locations)
         return build.version
 
@@ -125,7 +125,7 @@ class VllmBench(VllmBenchmarkServing):
     words = ("bench", "serve")
 
     def version(self, build: EngineBuild, locations: Locations) -> str:
-        """See `Client.version`.
+        """See `MeasuringProgram.version`.
 
         The program imports all of vLLM before it tells, ten seconds on a quiet machine and minutes
         on a busy one: it is asked only where its Python cannot be.

@@ -45,11 +45,11 @@ class LmEval(Evaluator):
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
-        """See `Evaluator.scores`."""
+        """See `MeasuringProgram.scores`."""
         return known_scores()
 
     def version(self, _build: EngineBuild, locations: Locations) -> str:
-        """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
+        """See `MeasuringProgram.version`; lm_eval does not tell it, so its Python is asked."""
         return package_version(LM_EVAL, "lm_eval", locations)
 
     def diagnose(self, log: Iterable[str]) -> RunError | None:

@@ -54,11 +54,11 @@ class TrtllmEval(Offline):
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
-        """See `Evaluator.scores`."""
+        """See `MeasuringProgram.scores`."""
         return SCORES
 
     def version(self, build: EngineBuild, locations: Locations) -> str:
-        """See `Offline.version`.
+        """See `MeasuringProgram.version`.
 
         Raises:
             MissingProgram: lm_eval is not beside it, which it would tell after the weights are
@@ -230,7 +230,7 @@ class TrtllmGpqa(Offline):
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
-        """See `Evaluator.scores`."""
+        """See `MeasuringProgram.scores`."""
         return {"gpqa_diamond": frozenset({"accuracy:none"})}
 
     def steps(
