@@ -10,7 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from perfgate.clients.base import Client, Target, client, program_version, with_asked
+from perfgate.clients.base import (
+    Client,
+    Target,
+    client,
+    program_version,
+    unsupported,
+    with_asked,
+)
 from perfgate.clients.logs import left
 from perfgate.clients.report_tables import (
     AIPERF,
@@ -20,7 +27,7 @@ from perfgate.clients.report_tables import (
     require_ordered,
 )
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import lookup
@@ -66,7 +73,10 @@ class AIPerf(Client):
         Raises:
             InputError: the workload is of a kind that this client does not make.
         """
-        isl, osl = _lengths(workload)
+        isl, osl = workload.isl, workload.osl
+        if workload.dataset != "synthetic" or isl is None or osl is None:
+            problem = "aiperf supports only synthetic prompts of one length"
+            raise unsupported(workload, problem, "dataset synthetic, isl and osl given")
         endpoint_type = "completions" if workload.api == "completions" else "chat"
         argv = [*target.locations.find(PROGRAM), "profile", "--model", target.endpoint.model]
         argv += ["--url", target.endpoint.url, "--endpoint-type", endpoint_type]
@@ -115,22 +125,6 @@ class AIPerf(Client):
         metrics = _metrics(summary, streaming=workload.streaming, osl=workload.osl)
         return with_asked(Measurement(metrics, facts), point)
 
-
-
-def _lengths(workload: Workload) -> tuple[int, int]:
-    """The asked ISL and OSL.
-
-    Raises:
-        InputError: the workload's prompts are of a kind that is not set up for aiperf.
-    """
-    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
-        raise InputError(
-            "aiperf supports only synthetic prompts of one length",
-            field="workload",
-            found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
-            expected="dataset synthetic, isl and osl given",
-        )
-    return workload.isl, workload.osl
 
 
 is_report = is_object_with("aiperf_version", "schema_version")

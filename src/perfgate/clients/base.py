@@ -11,7 +11,7 @@ from typing import Any, Literal
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.command import Command, Step
-from perfgate.core.errors import MissingProgram
+from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import Program, interpreter_of
@@ -24,12 +24,14 @@ _PACKAGE_WITHIN_S = 30.0
 
 def with_asked(measured: Measurement, point: LoadPoint) -> Measurement:
     """The measurement, with what was asked for among its facts."""
-    asked = {
-        "requests_asked": point.requests,
-        "concurrency": point.concurrency,
-        "seed": point.seed,
-    }
+    asked = {"requests_asked": point.requests, "concurrency": point.concurrency, "seed": point.seed}
     return Measurement(measured.metrics, {**measured.facts, **asked})
+
+
+def unsupported(workload: Workload, problem: str, expected: str) -> InputError:
+    """The error of prompts that a client does not make."""
+    found = f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}"
+    return InputError(problem, field="workload", found=found, expected=expected)
 
 
 @dataclass(frozen=True)

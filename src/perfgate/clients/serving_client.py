@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perfgate.clients import datasets, serving_report
-from perfgate.clients.base import Client, Target, package_version, with_asked
+from perfgate.clients.base import Client, Target, package_version, unsupported, with_asked
 from perfgate.clients.logs import left, printed
 from perfgate.clients.releases import BenchOptions, Tables, release
 from perfgate.clients.report_tables import FROM_STREAM, LATENCIES, number_of, require_lengths
 from perfgate.clients.serving_report import count_facts
 from perfgate.core import raw_log
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import Program
@@ -82,12 +82,8 @@ class ServingClient(Client):
             path = datasets.sharegpt(target.locations)
             return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
         if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
-            raise InputError(
-                f"{self.name} does not support these prompts",
-                field="workload",
-                found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
-                expected="dataset synthetic, isl and osl given; or dataset sharegpt",
-            )
+            expected = "dataset synthetic, isl and osl given; or dataset sharegpt"
+            raise unsupported(workload, f"{self.name} does not support these prompts", expected)
         argv = ["--dataset-name", generated, "--random-input-len", str(workload.isl)]
         return [*argv, "--random-output-len", str(workload.osl)]
 

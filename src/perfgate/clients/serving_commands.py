@@ -15,7 +15,7 @@ from typing import Any
 
 from perfgate.clients.base import Target, client, program_version
 from perfgate.clients.logs import content_of, decoded
-from perfgate.clients.releases import SGLANG, VLLM, BenchOptions
+from perfgate.clients.releases import SGLANG, VLLM
 from perfgate.clients.serving_client import (
     ServingClient,
     asked_of,
@@ -107,7 +107,10 @@ class VllmBenchmarkServing(ServingClient):
         if point.warmup_requests:
             warmups = point.warmup_requests
             argv += options.given("warmups", warmups, field="workload.warmup_requests")
-        argv += _end_of_answers(options, workload)
+        if workload.ignore_eos:
+            argv += ["--ignore-eos"]
+        elif workload.dataset == "synthetic" and options.table.forces_eos:  # unless told not to
+            argv += options.body({"ignore_eos": False}, field="workload.ignore_eos")
         if options.has("temperature"):  # without the option 0 is what the release sends
             argv += options.given("temperature", 0, field="workload")
         if options.table.ready_check_s is not None:
@@ -135,14 +138,6 @@ class VllmBench(VllmBenchmarkServing):
         except MissingProgram:
             return program_version(self.program, locations, _VERSION_WITHIN_S)
 
-
-def _end_of_answers(options: BenchOptions, workload: Workload) -> list[str]:
-    """Whether an answer ends at EOS; where the release ignores it unasked, it is told not to."""
-    if workload.ignore_eos:
-        return ["--ignore-eos"]
-    if workload.dataset == "synthetic" and options.table.forces_eos:
-        return options.body({"ignore_eos": False}, field="workload.ignore_eos")
-    return []
 
 
 @client("sglang-bench")

@@ -308,12 +308,7 @@ def count_facts(facts: Mapping[str, Json], workload: Workload) -> dict[str, Json
     encoded = number_of(facts, "output_tokens_retokenized")
     if not reported or encoded is None:
         return {}
-    completed = facts.get("requests_completed")
-    is_asked = (
-        isinstance(completed, int)
-        and workload.osl is not None
-        and reported == completed * workload.osl
-    )
+    is_asked = reported == (number_of(facts, "requests_completed") or 0) * (workload.osl or 0)
     fewer = encoded < (1 - _COUNT_NOTED) * reported
     if encoded < _COUNT_REFUSED * reported or (fewer and is_asked and not workload.ignore_eos):
         raise RunError(

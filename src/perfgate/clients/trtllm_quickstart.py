@@ -67,16 +67,16 @@ def parse(lines: tuple[Line, ...], asked: Smoke | None = None) -> Measurement:
             nothing that a working model says), ``wrong_answer``.
     """
     found = dict(_answers(lines))
-    for prompt in asked.prompts if asked is not None else ():
+    asked = asked or Smoke(CLIENT, tuple(found))
+    for prompt in asked.prompts:
         if prompt not in found:
             raise RunError("incomplete", f"no answer to {prompt!r}")
     if not found:
         raise RunError("no_metrics", "the program printed no answers")
     answers = {prompt: Answer(text) for prompt, text in found.items()}
     for prompt, answer in answers.items():
-        require_whole(prompt, answer, asked.max_tokens if asked is not None else None)
-    if asked is not None:
-        require_known(asked, answers)
+        require_whole(prompt, answer, asked.max_tokens)
+    require_known(asked, answers)
     return Measurement({}, {"client": CLIENT, "answers": len(found), "answer_texts": dict(found)})
 
 
