@@ -223,6 +223,4 @@ class TestWhichRelease:
 
     @pytest.mark.parametrize(("version", "by"), [("0.19.0", "client"), ("0.20.2", "server")])
     def test_who_counts_input_tokens(self, version: str, by: str) -> None:
-        assert VllmBench().input_counted_by(version) == by
-        assert SglangBench().input_counted_by(version) == "client"
-        assert VllmBenchmarkServing().input_counted_by("0.8.5") == "client"
+        assert VllmBench().options(target(version)).table.input_counted_by == by

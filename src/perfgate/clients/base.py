@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -173,11 +173,6 @@ class Client(MeasuringProgram):
 
     source = ""
 
-    def input_counted_by(self, _version: str) -> Literal["client", "server"]:
-        """Who counts the input tokens that a release reports: of the server's, a chat template is
-        part, so that they tell nothing of the dataset. Of an empty version nothing is known.
-        """
-        return "client"
 
     @abstractmethod
     def command(

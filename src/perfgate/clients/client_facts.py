@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.datasets import not_sharegpt_v3
+from perfgate.clients.serving_client import ServingClient
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import Scenario, Workload
@@ -58,7 +59,7 @@ def client_facts(
         facts[CLIENT_AND_SERVER_DIFFER] = (
             f"client {version}, server {build.version}: releases of {build.name} are mixed"
         )
-    by_tokens = _by_tokens(client, version, scenario, measured)
+    by_tokens = _by_tokens(client, target, scenario, measured)
     if load.dataset == "sharegpt" and (by_tokens is None or DATASET_NOT_COMPARABLE in by_tokens):
         other = not_sharegpt_v3(target.locations)
         facts |= {} if other is None else {DATASET_DIFFERS: other}
@@ -104,28 +105,30 @@ def other_lengths(load: Workload, measured: Measurement) -> dict[str, Json]:
 
 
 def _by_tokens(
-    client: Client, version: str, scenario: Scenario, measured: Measurement
+    client: Client, target: Target, scenario: Scenario, measured: Measurement
 ) -> dict[str, Json] | None:
-    """Whether the prompts are the document's, by their tokens; None: none are documented."""
+    """Whether the prompts are the document's, by their tokens; None: none are documented.
+
+    Where the server counts them, a chat template is part of them: they tell nothing of the dataset.
+    """
     load, found = scenario.workload, measured.facts.get("input_tokens")
     if load is None or load.input_tokens is None or len(scenario.points()) != 1:
         return None
     if not isinstance(found, int):
         return None
     documented = load.input_tokens
-    if client.input_counted_by(version) == "server":
-        return {
-            DATASET_NOT_COMPARABLE: (
-                f"{client.name} {version} counts input tokens by the server's usage, chat template "
-                f"and all: {found} cannot be compared with the {documented} documented"
-            )
-        }
+    table = client.options(target).table if isinstance(client, ServingClient) else None
+    if table is not None and table.input_counted_by == "server":
+        told = (
+            f"{client.name} {target.client_version} counts input tokens by the server's usage, "
+            f"chat template and all: {found} cannot be compared with the {documented} documented"
+        )
+        return {DATASET_NOT_COMPARABLE: told}
     tolerance = SYNTHETIC_TOLERANCE if load.dataset == "synthetic" else 0.0
     if abs(found - documented) <= tolerance * documented:
         return {}
-    return {
-        DATASET_DIFFERS: (
-            f"{found} input tokens, {documented} documented: other prompts than the document's "
-            "(another dataset file, tokenizer, seed, or release of the client)"
-        )
-    }
+    told = (
+        f"{found} input tokens, {documented} documented: other prompts than the document's "
+        "(another dataset file, tokenizer, seed, or release of the client)"
+    )
+    return {DATASET_DIFFERS: told}

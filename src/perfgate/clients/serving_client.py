@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from perfgate.clients import datasets, serving_report
 from perfgate.clients.base import Client, Target, package_version, unsupported, with_asked
@@ -44,9 +44,6 @@ class ServingClient(Client):
         """See `MeasuringProgram.version`; the client's own, whatever engine it measures."""
         return package_version(self.program, self.source, locations)
 
-    def input_counted_by(self, version: str) -> Literal["client", "server"]:
-        """See `Client.input_counted_by`."""
-        return release(self.tables, version, self.page).input_counted_by
 
     def options(self, target: Target) -> BenchOptions:
         """The options of the release that the target names; unknown, of the newest one."""

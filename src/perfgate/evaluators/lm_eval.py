@@ -79,7 +79,11 @@ class LmEval(Evaluator):
         if task.limit is not None:
             argv += ["--limit", str(task.limit)]
         argv += ["--log_samples", "--output_path", str(results)]
-        return Command(tuple(argv), _environment(results, own=own))
+        env = {"DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
+        if own:
+            # The data is in the repository: no network, and no cache that runs could share.
+            env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(results / "huggingface")}
+        return Command(tuple(argv), env)
 
     def parse(self, task: AccuracyTask, folder: Path) -> Measurement:
         """See `Evaluator.parse`."""
@@ -102,13 +106,6 @@ def _model(target: Target, task: AccuracyTask, *, own: bool) -> dict[str, object
         model["tokenizer"] = target.tokenizer
     return model
 
-
-def _environment(results: Path, *, own: bool) -> dict[str, str]:
-    env = {"DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
-    if own:
-        # The data is in the repository: no network, and no cache that runs could share.
-        env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(results / "huggingface")}
-    return env
 
 
 def _pairs(fields: dict[str, object]) -> str:
