@@ -26,7 +26,6 @@ from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RECORDED = Path(__file__).parents[1] / "data" / "aiperf"
 TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), "/models/tokenizer")
-assert SCENARIO.workload is not None
 WORKLOAD = replace(SCENARIO.workload, max_request_rate=100.0)
 POINT = LoadPoint(concurrency=2, requests=12, warmup_requests=2, seed=1)
 SHORT = LoadPoint(concurrency=2, requests=4, warmup_requests=1, seed=1)
@@ -35,8 +34,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 def recorded(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text())
-    return found
+    return json.loads((RECORDED / f"{name}.json").read_text())
 
 
 def parse(
@@ -179,9 +177,7 @@ class TestRefuses:
             ("prefix_cache_hit", put("total_usage_prompt_cache_read_tokens", "avg", 100.0)),
         ],
     )
-    def test_a_summary_that_is_not_what_was_asked(
-        self, tmp_path: Path, failure: str, change: Change
-    ) -> None:
+    def test_a_summary_that_is_not_what_was_asked(self, tmp_path, failure, change) -> None:
         summary = recorded("streamed")
         change(summary)
         assert refused(parse, tmp_path, summary, error=RunError).failure == failure
@@ -216,9 +212,7 @@ WHOLE = (RECORDED / "streamed.json").read_bytes().rstrip()
 
 
 @given(length=st.integers(0, len(WHOLE) - 1))
-def test_a_summary_cut_anywhere_is_called_cut(
-    tmp_path_factory: pytest.TempPathFactory, length: int
-) -> None:
+def test_a_summary_cut_anywhere_is_called_cut(tmp_path_factory, length) -> None:
     folder = tmp_path_factory.mktemp("cut")
     (folder / RESULT).write_bytes(WHOLE[:length])
     error = refused(AIPerf().parse, WORKLOAD, POINT, folder, error=RunError)

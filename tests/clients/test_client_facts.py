@@ -18,7 +18,6 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import Scenario
 
-assert SCENARIO.workload is not None
 SHAREGPT = replace(
     SCENARIO.workload,
     client="vllm-bench",
@@ -118,9 +117,7 @@ def test_nothing_is_said_of_a_dataset_that_no_total_tells(scenario: Scenario) ->
         (930.0, 2200.0, None),
     ],
 )
-def test_real_prompts_are_as_long_as_asked_within_a_tenth(
-    isl: float, osl: float, said: str | None
-) -> None:
+def test_real_prompts_are_as_long_as_asked_within_a_tenth(isl, osl, said) -> None:
     scenario = lab(dataset="real", isl=1024, osl=2048, input_tokens=None)
     measured = Measurement({}, {"isl": isl, "osl": osl})
     build = EngineBuild("tensorrt-llm", "1.0.0", "a")

@@ -145,9 +145,7 @@ WARM = replace(CAPPED, warmup_requests=4)
         (VllmBench, "0.8.5", "--endpoint-type", "openai-comp"),
     ],
 )
-def test_an_option_of_a_release(
-    client: type[Client], version: str, option: str, expected: str | None
-) -> None:
+def test_an_option_of_a_release(client, version, option, expected) -> None:
     argv = words(client, version)
     assert (value(argv, option) if option in argv else None) == expected
 
@@ -206,9 +204,7 @@ class TestWhichRelease:
             (SglangBench, "dev", "not a version of SGLang's load client", ""),
         ],
     )
-    def test_a_release_that_cannot_do_it(
-        self, client: type[Client], version: str, told: str, expected: str
-    ) -> None:
+    def test_a_release_that_cannot_do_it(self, client, version, told, expected) -> None:
         error = refused(words, client, version, match=told)
         assert error.field == "client version"
         assert expected in (error.expected, "")

@@ -120,9 +120,7 @@ class TestTexts:
             (NONE, "1.0.0rc6", {}),
         ],
     )
-    def test_another_text_at_another_release_is_reported(
-        self, known: DocumentedAnswer, version: str, facts: dict[str, list[str]]
-    ) -> None:
+    def test_another_text_at_another_release_is_reported(self, known, version, facts) -> None:
         assert compared_with_texts(asking(known), version, {PROMPT: TEXT}) == facts
         assert compared_with_texts(SCENARIO, version, {}) == {}
 
@@ -360,9 +358,7 @@ def test_an_answer_is_kept_and_counted(serve: Serve, tmp_path: Path) -> None:
         ({"error": "overloaded"}, 503, "client_failed"),
     ],
 )
-def test_anything_else_is_an_error(
-    serve: Serve, tmp_path: Path, answer: object, status: int, failure: str
-) -> None:
+def test_anything_else_is_an_error(serve, tmp_path, answer, status, failure) -> None:
     error = refused(ask, serve(answer, status), SMOKE, tmp_path, 5, error=RunError)
     assert error.failure == failure
 

@@ -34,7 +34,6 @@ RESULT: dict[str, Any] = json.loads((DATA / "benchmark_serving" / "result.json")
 RECORDED: dict[str, Any] = json.loads((DATA / "values.json").read_text(encoding="utf-8"))
 MODEL = "deepseek-ai/DeepSeek-R1-0528"
 TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Locations(on_paper=True))
-assert SCENARIO.workload is not None
 WORKLOAD = replace(SCENARIO.workload, client="benchmark_serving", isl=1024, osl=1024)
 POINT = LoadPoint(concurrency=32, requests=160, warmup_requests=0, seed=32)
 ROUND = replace(POINT, requests=16)
@@ -70,9 +69,7 @@ class TestBenchmarkServing:
             (SHAREGPT, True, "sharegpt --dataset-path ShareGPT_V3_unfiltered_cleaned", "random"),
         ],
     )
-    def test_other_loads(
-        self, load: dict[str, Any], capped: bool, present: str, absent: str
-    ) -> None:
+    def test_other_loads(self, load, capped, present, absent) -> None:
         point = replace(POINT, capped=capped)
         line = argv(BenchmarkServing(), replace(WORKLOAD, **load), point)
         assert present in line
@@ -108,9 +105,7 @@ class TestRelease:
     BUILD = EngineBuild("tensorrt-llm", "1.0.0", "a")
     INSTALLED = metadata_version("msgspec")
 
-    def test_the_program_tells_where_its_python_cannot(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_program_tells_where_its_python_cannot(self, tmp_path, monkeypatch) -> None:
         text = "#!/bin/sh\necho INFO importing\necho 0.11.0\n"
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
         assert VllmBench().version(self.BUILD, Locations()) == "0.11.0"
@@ -119,9 +114,7 @@ class TestRelease:
             told = "does not report its version"
             refused(VllmBench().version, self.BUILD, Locations(), error=MissingProgram, match=told)
 
-    def test_its_python_tells_without_importing_it(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_its_python_tells_without_importing_it(self, tmp_path, monkeypatch) -> None:
         folder = tmp_path / "vllm-0.32.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n")
@@ -183,9 +176,7 @@ class TestWhatIsLeft:
             ({"osl": 900}, "", "incomplete", "not the 900 requested"),
         ],
     )
-    def test_what_is_no_result_of_the_load(
-        self, tmp_path: Path, changes: dict[str, int], missing: str, failure: str, told: str
-    ) -> None:
+    def test_what_is_no_result_of_the_load(self, tmp_path, changes, missing, failure, told) -> None:
         result = {name: value for name, value in RESULT.items() if name != missing}
         (tmp_path / result_name(ROUND)).write_text(json.dumps(result))
         read, load = BenchmarkServing().parse, replace(WORKLOAD, **changes)
@@ -227,8 +218,7 @@ def left(folder: Path, result: Path | None = None, log: Path | None = None) -> P
 
 def refused_run(client: Client, workload: Workload, requests: int, folder: Path) -> RunError:
     parse = client.parse
-    error: RunError = refused(parse, workload, point(requests), folder, error=RunError)
-    return error
+    return refused(parse, workload, point(requests), folder, error=RunError)
 
 
 class TestWhole:
@@ -255,9 +245,7 @@ class TestWhole:
             assert of_file["facts"][name] == of_text["facts"][name], name
         assert "unknown_labels" not in {**of_file["facts"], **of_text["facts"]}
 
-    def test_the_server_s_own_settings_are_taken_out_of_the_run_folder(
-        self, tmp_path: Path
-    ) -> None:
+    def test_the_server_s_own_settings_are_taken_out_of_the_run_folder(self, tmp_path) -> None:
         """SGLang puts the server's whole configuration into its result, keys and all."""
         workload, path = replace(SMALL, isl=64, osl=16), tmp_path / "concurrency_4.jsonl"
         fields = json.loads((SGLANG / "own_server.jsonl").read_text())
@@ -282,36 +270,31 @@ class TestWhole:
         assert "not the 125 requested" in error.message
 
 
-class TestAllFailed:
-    def test_exit_status_0_and_zeros_are_no_run(self, tmp_path: Path) -> None:
-        folder = left(tmp_path, VLLM / "all_failed.json", VLLM / "all_failed.out")
-        error = refused_run(VllmBench(), TOO_LONG, 4, folder)
-        assert error.failure == "incomplete"
-        assert error.message == (
-            "none of 4 requests was completed, though vllm-bench ended with status 0"
-        )
-        assert error.evidence == (
-            '"completed": 0',
-            *(f"Error {n}: Bad Request" for n in range(3)),
-        )
-        assert "a prompt is longer than the server takes" in error.hint
+NONE = "none of 4 requests was completed, though vllm-bench ended with status 0"
+SOME = "8 of 20 requests were completed, though sglang-bench ended with status 0"
 
 
-class TestServerDied:
-    def test_healthy_looking_numbers_of_vllm(self, tmp_path: Path) -> None:
-        folder = left(tmp_path, VLLM / "server_died.json", VLLM / "server_died.out")
-        error = refused_run(VllmBench(), SMALL, 20, folder)
-        assert error.failure == "incomplete"
-        assert "15 requests failed, 5 were completed" in error.message
-        assert any("Server disconnected" in line for line in error.evidence)
-        assert "end of the server's log" in error.hint
-
-    def test_sglang_counts_no_failures_at_all(self, tmp_path: Path) -> None:
-        error = refused_run(SglangBench(), SMALL, 20, left(tmp_path, OLD / "server_died.jsonl"))
-        assert error.failure == "incomplete"
-        assert error.message == (
-            "8 of 20 requests were completed, though sglang-bench ended with status 0"
-        )
+@each(
+    ("client", "load", "files", "message", "shown", "hint"),
+    [
+        # Exit status 0 and zeros, or numbers that look healthy; SGLang counts no failures at all.
+        (
+            *(VllmBench(), TOO_LONG, (VLLM / "all_failed.json", VLLM / "all_failed.out"), NONE),
+            *(["Error 0: Bad Request"], "a prompt is longer than the server takes"),
+        ),
+        (
+            *(VllmBench(), SMALL, (VLLM / "server_died.json", VLLM / "server_died.out")),
+            *("15 requests failed, 5 were completed", ["Server disconnected"], "server's log"),
+        ),
+        (SglangBench(), SMALL, (OLD / "server_died.jsonl",), SOME, [], "server's log"),
+    ],
+)
+def test_failed_requests_are_no_run(tmp_path, client, load, files, message, shown, hint) -> None:
+    error = refused_run(client, load, load.requests, left(tmp_path, *files))
+    assert error.failure == "incomplete"
+    assert message in error.message
+    assert all(any(one in line for line in error.evidence) for one in shown)
+    assert hint in error.hint
 
 
 class TestSeveralRuns:

@@ -33,8 +33,7 @@ def from_text(text: str) -> Measurement:
 
 
 def refused(text: str) -> RunError:
-    error: RunError = refusal(from_text, text, error=RunError)
-    return error
+    return refusal(from_text, text, error=RunError)
 
 
 def line(label: str, value: object) -> str:
@@ -146,7 +145,6 @@ class TestTable:
 class TestOutputTokensCountedTwice:
     """A length that was requested is none that was generated."""
 
-    assert SCENARIO.workload is not None
     IGNORED = replace(SCENARIO.workload, isl=64, osl=200)
     ENDS = replace(IGNORED, ignore_eos=False)
     SHAREGPT = replace(ENDS, osl=None, dataset="sharegpt")

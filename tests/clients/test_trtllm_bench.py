@@ -42,12 +42,10 @@ OFFLINE = replace(
     ),
     gate=GatePolicy(("output_throughput", "total_token_throughput")),
 )
-assert OFFLINE.workload is not None
 (POINT,) = OFFLINE.points()
 
 
 def with_load(**changes: Any) -> Scenario:
-    assert OFFLINE.workload is not None
     return replace(OFFLINE, workload=replace(OFFLINE.workload, **changes))
 
 
@@ -65,8 +63,7 @@ def parse(folder: Path, report: object, scenario: Scenario = OFFLINE) -> Measure
 
 
 def refused(folder: Path, report: object, scenario: Scenario = OFFLINE) -> RunError:
-    error: RunError = refusal(parse, folder, report, scenario, error=RunError)
-    return error
+    return refusal(parse, folder, report, scenario, error=RunError)
 
 
 def changed(section: str, key: str, value: object) -> dict[str, Any]:
@@ -124,9 +121,7 @@ class TestWhatWasAsked:
             (as_json(Run(streaming=True)), OFFLINE, "streaming did not take effect"),
         ],
     )
-    def test_a_setting_or_a_length_that_was_ignored(
-        self, tmp_path: Path, report: object, scenario: Scenario, told: str
-    ) -> None:
+    def test_a_setting_or_a_length_that_was_ignored(self, tmp_path, report, scenario, told) -> None:
         error = refused(tmp_path, report, scenario)
         assert error.failure == "not_in_force"
         assert told in error.message
@@ -149,9 +144,7 @@ class TestWhatWasAsked:
         assert parse(tmp_path, report, scenario)
 
     @pytest.mark.parametrize("shown", [85.0, 0.85])
-    def test_the_share_of_the_kv_cache_is_percent_up_to_1_0(
-        self, tmp_path: Path, shown: float
-    ) -> None:
+    def test_the_share_of_the_kv_cache_is_percent_up_to_1_0(self, tmp_path, shown) -> None:
         report = changed(WORLD, "kv_cache_percentage", shown)
         assert parse(tmp_path, report).facts["kv_cache_fraction"] == 0.85
 

@@ -143,9 +143,7 @@ class TestParse:
         ],
         ids=str,
     )
-    def test_refuses_a_report_that_is_not_what_was_asked(
-        self, tmp_path: Path, failure: str, change: Callable[[dict[str, Any]], object]
-    ) -> None:
+    def test_refuses_a_report_that_is_not_what_was_asked(self, tmp_path, failure, change) -> None:
         shutil.copytree(RECORDED / "smollm2", tmp_path / "smollm2")
         change_report(tmp_path, change)
         assert refused(LmEval().parse, TASK, tmp_path, error=RunError).failure == failure
@@ -173,9 +171,7 @@ class TestParse:
 
 @settings(max_examples=25)
 @given(data=st.data())
-def test_files_cut_anywhere_are_never_a_measurement(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_files_cut_anywhere_are_never_a_measurement(tmp_path_factory, data) -> None:
     folder = tmp_path_factory.mktemp("cut")
     shutil.copytree(RECORDED / "smollm2", folder / "smollm2")
     file = data.draw(st.sampled_from([report_file(folder), samples_file(folder)]))
@@ -239,7 +235,6 @@ UNKNOWN_MODEL = 'API request failed! Status code: 404, Response text: {"error": 
 )
 def test_the_first_cause_of_a_log_is_told(log: list[str], failure: str, told: str) -> None:
     found = diagnose(log)
-    assert found is not None
     assert found.failure == failure
     assert told in found.evidence[0]
     assert len(found.evidence[0]) < 300
@@ -255,8 +250,7 @@ FP8 = """\
 
 
 def refused_table(text: str) -> RunError:
-    error: RunError = refused(parse_tables, lines_of(text), error=RunError)
-    return error
+    return refused(parse_tables, lines_of(text), error=RunError)
 
 
 def test_the_table_of_the_quick_start_recipe() -> None:

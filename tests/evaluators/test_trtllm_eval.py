@@ -99,8 +99,7 @@ def read(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> Measurement
 
 
 def refused(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> RunError:
-    error: RunError = refusal(read, text, folder, task, error=RunError)
-    return error
+    return refusal(read, text, folder, task, error=RunError)
 
 
 def test_a_run_of_a_task(tmp_path: Path) -> None:
@@ -211,9 +210,7 @@ def test_a_score_of_another_evaluator_is_not_comparable() -> None:
     assert [one["evaluator"] for one in found] == ["trtllm-eval", "trtllm-gpqa"]
 
 
-def test_its_version_is_the_engines_where_lm_eval_is_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_version_is_the_engines_where_lm_eval_is_beside_it(tmp_path, monkeypatch) -> None:
     python = tmp_path / "python"
     monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, str(python))
     python.write_text(f"#!{sys.executable}\nprint('0.4.9')\n")
