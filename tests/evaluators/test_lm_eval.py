@@ -22,7 +22,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.paths import packaged
 from perfgate.core.untrusted_files import UntrustedFile
 from perfgate.engines.base import Endpoint
-from perfgate.evaluators.lm_eval import LmEval, _scores, folder_of, known_scores
+from perfgate.evaluators.lm_eval import LmEval, _scores, folder_of
 from perfgate.evaluators.lm_eval_results import (
     diagnose,
     is_results,
@@ -328,7 +328,7 @@ metric_list: [{metric: f1}, {metric: exact}]
 def test_the_task_that_perfgate_brings_along() -> None:
     assert folder_of("perfgate_arithmetic") == packaged() / "fixtures" / "lm_eval_tasks"
     assert folder_of("gsm8k") is None
-    assert known_scores()["perfgate_arithmetic"] == BOTH
+    assert LmEval.scores()["perfgate_arithmetic"] == BOTH
 
 
 def test_the_scores_of_gsm8k_are_those_of_lm_evals_file() -> None:
@@ -336,7 +336,7 @@ def test_the_scores_of_gsm8k_are_those_of_lm_evals_file() -> None:
     if found is None or found.origin is None:
         pytest.skip("lm_eval is not installed")
     file = Path(found.origin).parent / "tasks" / "gsm8k" / "gsm8k.yaml"
-    assert known_scores()["gsm8k"] == _scores(file) == BOTH
+    assert LmEval.scores()["gsm8k"] == _scores(file) == BOTH
 
 
 def write(root: Path, task: str, text: str) -> Path:
@@ -349,15 +349,15 @@ def write(root: Path, task: str, text: str) -> Path:
 def test_a_gate_repositorys_own_task_is_scored_as_its_file_says(suite_root: Path) -> None:
     write(suite_root, "mine", OWN)
     write(suite_root, "gsm8k", OWN + "filter_list: [{name: last}]")
-    assert known_scores()["mine"] == {"f1:none", "exact:none"}
-    assert known_scores()["gsm8k"] == {"f1:last", "exact:last"}
-    assert known_scores()["perfgate_arithmetic"] == BOTH
+    assert LmEval.scores()["mine"] == {"f1:none", "exact:none"}
+    assert LmEval.scores()["gsm8k"] == {"f1:last", "exact:last"}
+    assert LmEval.scores()["perfgate_arithmetic"] == BOTH
 
 
 @pytest.mark.parametrize("text", ["include: other.yaml", "[", "- a", "metric_list: 7"])
 def test_scores_that_the_file_does_not_tell_are_not_known(suite_root: Path, text: str) -> None:
     write(suite_root, "gsm8k", text)
-    assert "gsm8k" not in known_scores()
+    assert "gsm8k" not in LmEval.scores()
 
 
 @pytest.mark.timeout(30)
@@ -377,4 +377,4 @@ def test_scores_that_the_file_does_not_tell_are_not_known(suite_root: Path, text
 )
 def test_a_file_that_would_end_the_process_tells_no_scores(suite_root: Path, text: str) -> None:
     write(suite_root, "mine", text)
-    assert "mine" not in known_scores()
+    assert "mine" not in LmEval.scores()

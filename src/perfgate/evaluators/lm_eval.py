@@ -46,7 +46,14 @@ class LmEval(Evaluator):
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
         """See `MeasuringProgram.scores`."""
-        return known_scores()
+        found = {"gsm8k": _GSM8K}
+        for folder in reversed(_folders()):
+            for file in folder.glob("*/*.yaml"):
+                if file.stem == file.parent.name:
+                    found.pop(file.stem, None)
+                    if scores := _scores(file):
+                        found[file.stem] = scores
+        return found
 
     def version(self, _build: EngineBuild, locations: Locations) -> str:
         """See `MeasuringProgram.version`; lm_eval does not tell it, so its Python is asked."""
@@ -134,18 +141,6 @@ def folder_of(task: str) -> Path | None:
         InputError: it could be another user's: a task may be a program.
     """
     return next((folder for folder in _folders() if require_own(folder / task).is_dir()), None)
-
-
-def known_scores() -> Mapping[str, frozenset[str]]:
-    """Task → its scores, ``<metric>:<filter>``, where they are known before it is measured."""
-    found = {"gsm8k": _GSM8K}
-    for folder in reversed(_folders()):
-        for file in folder.glob("*/*.yaml"):
-            if file.stem == file.parent.name:
-                found.pop(file.stem, None)
-                if scores := _scores(file):
-                    found[file.stem] = scores
-    return found
 
 
 def _folders() -> tuple[Path, ...]:
