@@ -45,14 +45,6 @@ _VERSION_WITHIN_S = 60
 _CHECK = "check the installed aiperf against perfgate's parser"
 
 _STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p99": "p99"}
-# What AIPerf calls "inter token latency" is (latency - TTFT) / (tokens - 1), our TPOT; the gaps
-# between streamed chunks, our ITL, are its "inter chunk latency".
-_LATENCIES = {
-    "ttft": "time_to_first_token",
-    "tpot": "inter_token_latency",
-    "itl": "inter_chunk_latency",
-    "e2el": "request_latency",
-}
 
 
 @client("aiperf")
@@ -282,11 +274,12 @@ def _facts(summary: _Summary) -> dict[str, Json]:
 
 def _metrics(summary: _Summary, *, streaming: bool, osl: int | None) -> dict[str, float]:
     found = {}
-    for short, tag in _LATENCIES.items():
+    for short, row in AIPERF.breakdowns.items():
         is_there = has_latency(short, streaming=streaming, one_token=osl == 1)
         for statistic, key in _STATISTICS.items() if is_there else ():
             name = f"{short}_{statistic}_ms"
-            found[name] = summary.value(tag, key, "time", may_be_zero=lookup(name).may_be_zero)
+            may_be_zero = lookup(name).may_be_zero
+            found[name] = summary.value(row.keys[0], key, "time", may_be_zero=may_be_zero)
     for name, row in AIPERF.metrics.items():
         found[name] = summary.value(row.keys[0], "avg", row.kind)
     found["duration_s"] /= 1e3

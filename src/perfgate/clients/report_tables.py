@@ -66,12 +66,15 @@ class Table:
     Attributes:
         metrics: canonical metric → its row.
         facts: fact → its row.
+        breakdowns: latency (``ttft``), metric or fact of which several statistics are told → its
+            row; its label is what stands before each of these.
         ignored: keys and labels that say nothing of a measurement.
         units: unit that the report names → its kind, and the factor to perfgate's.
     """
 
     metrics: Mapping[str, Row]
     facts: Mapping[str, Row]
+    breakdowns: Mapping[str, Row] = field(default_factory=dict)
     ignored: frozenset[str] = frozenset()
     units: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
@@ -93,7 +96,8 @@ class Table:
     @cached_property
     def known_keys(self) -> frozenset[str]:
         """All keys that are a metric, a fact or ignored."""
-        keys = (key for row in self.facts.values() for key in row.keys)
+        rows = (*self.facts.values(), *self.breakdowns.values())
+        keys = (key for row in rows for key in row.keys)
         return frozenset({*self.metric_keys, *keys, *self.ignored})
 
     def facts_of(self, values: Mapping[str, object]) -> dict[str, Json]:
