@@ -19,7 +19,6 @@ from tables import each
 from perfgate.clients.aiperf import RESULT, AIPerf
 from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
-
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
 from perfgate.scenarios.scenario import LoadPoint, Workload
@@ -71,7 +70,6 @@ class TestCommand:
             "--output-artifact-dir /runs/c2",
         ):
             assert asked in words
-
 
     def test_leaves_out_what_is_not_asked(self) -> None:
         plain = replace(WORKLOAD, streaming=False, ignore_eos=False, max_request_rate=None)

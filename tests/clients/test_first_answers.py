@@ -157,7 +157,6 @@ def test_a_prompt_without_an_answer() -> None:
     assert error.failure == "incomplete"
 
 
-
 def test_no_answer_of_a_working_model() -> None:
     assert refused(read, answer("!!!!!!!!"), error=RunError).failure == "broken_output"
 
@@ -257,7 +256,6 @@ def test_what_a_small_model_really_said_is_not_broken(recorded: dict[str, Any]) 
     text, most = recorded["text"], recorded["max_tokens"]
     assert fault(text, recorded["prompt"], most=most) == ""
     assert fault(text, recorded["prompt"], tokens=recorded["completion_tokens"], most=most) == ""
-
 
 
 @each("text", REAL.values(), ids=REAL)

@@ -279,7 +279,6 @@ def test_a_score_that_is_no_fraction(value: str) -> None:
     assert "gsm8k" in error.evidence[0]
 
 
-
 def test_tables_without_rows() -> None:
     assert refused_table(FP8[:-20]).failure == "truncated_output"
     head = "".join(FP8.splitlines(keepends=True)[:2])

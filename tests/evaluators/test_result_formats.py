@@ -99,7 +99,6 @@ class TestEvidence:
         assert error(text)["evidence"] == [number, '"total_latency_ms": 0']
         assert error(json.dumps(report))["evidence"] == [1, '"total_latency_ms": 0']
 
-
     def test_of_a_failed_request_is_where_it_is_counted(self) -> None:
         text = TABLE.replace("Failed requests:                         0", "Failed requests:  3")
         number = _line_of("ed requests:  3", text)
@@ -138,7 +137,6 @@ class TestLogsOfFailedRuns:
     def test_a_report_that_was_cut_by_a_cause(self) -> None:
         cut = "\n".join(as_text(Run()).splitlines()[:30])
         assert error(f"{cut}\n{OOM}\n")["class"] == "oom"
-
 
     def test_a_whole_report_outweighs_scary_words(self) -> None:
         scary = "[I] Estimated max memory in KV cache : 70.86 GiB\n# no OutOfMemory was seen\n"

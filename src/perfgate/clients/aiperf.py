@@ -118,7 +118,6 @@ class AIPerf(Client):
         return with_asked(Measurement(metrics, facts), point)
 
 
-
 is_report = is_object_with("aiperf_version", "schema_version")
 
 

@@ -173,7 +173,6 @@ class Client(MeasuringProgram):
 
     source = ""
 
-
     @abstractmethod
     def command(
         self, target: Target, workload: Workload, point: LoadPoint, folder: Path

@@ -26,7 +26,6 @@ LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all reques
 SPECIAL_TOKENS = 2  # … or so many tokens: those that a tokenizer adds, or an encoder joins
 
 
-
 class ServingClient(Client):
     """One of the family, with a release of its own; the results of all are read alike.
 
@@ -43,7 +42,6 @@ class ServingClient(Client):
     def version(self, _build: EngineBuild, locations: Locations) -> str:
         """See `MeasuringProgram.version`; the client's own, whatever engine it measures."""
         return package_version(self.program, self.source, locations)
-
 
     def options(self, target: Target) -> BenchOptions:
         """The options of the release that the target names; unknown, of the newest one."""

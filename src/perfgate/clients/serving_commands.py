@@ -139,7 +139,6 @@ class VllmBench(VllmBenchmarkServing):
             return program_version(self.program, locations, _VERSION_WITHIN_S)
 
 
-
 @client("sglang-bench")
 class SglangBench(ServingClient):
     """Random token ids of one length, or ShareGPT's conversations."""

@@ -72,7 +72,6 @@ def is_of_vllm(fields: Mapping[str, Any]) -> bool:
     return bool({"failed", "endpoint_type", "label"} & set(fields))
 
 
-
 def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Measurement:
     """Read a decoded result.
 
@@ -149,7 +148,6 @@ def _completed(metrics: dict[str, float]) -> dict[str, float]:
     if "tpot_mean_ms" in metrics:
         metrics["output_speed_per_user"] = 1e3 / metrics["tpot_mean_ms"]
     return metrics
-
 
 
 def _require_complete(facts: Mapping[str, Json], evidence: str) -> None:

@@ -287,8 +287,12 @@ def _require_whole(found: _Report, lines: tuple[Line, ...]) -> None:
             raise _cut(f"its {_DATASET} are not whole", lines)
         if not isinstance(found.facts.get("requests_completed"), int):
             raise RunError("no_metrics", "the report does not state its number of requests")
-        return
-    # If an excerpt has breakdowns at all, it has them to the last: TPOT, TTFT, …, Latency.
+    else:
+        _require_whole_excerpt(found, lines)
+
+
+def _require_whole_excerpt(found: _Report, lines: tuple[Line, ...]) -> None:
+    """If an excerpt has breakdowns at all, it has them to the last: TPOT, TTFT, …, Latency."""
     if found.groups and "Latency" not in found.groups:
         raise _cut("no breakdown of the request latency", lines)
     if "DECODING STATISTICS" in found.sections and "AL" not in found.groups:

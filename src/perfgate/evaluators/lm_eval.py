@@ -114,7 +114,6 @@ def _model(target: Target, task: AccuracyTask, *, own: bool) -> dict[str, object
     return model
 
 
-
 def _pairs(fields: dict[str, object]) -> str:
     """``key=value,…`` as lm_eval's command line reads it back.
 
