@@ -112,7 +112,12 @@ class AIPerf(Client):
         summary = _Summary(fields, f"{path.name} has schema version")
         summary.require_complete(point.requests)
         facts = _facts(summary)
-        _require_lengths(summary, workload)
+        # The extremes too: one long answer must not make up for a short one.
+        extremes = ("avg", "min", "max")
+        osls = [summary.value("output_sequence_length", one, "tokens") for one in extremes]
+        hint = "check that the engine does not cut prompts"
+        isl = summary.value("input_sequence_length", "avg", "tokens")
+        require_lengths(workload, isl, osls, LENGTH_TOLERANCE, 0, hint)
         facts["prompt_tokens_cached"] = _require_cold_cache(summary)
         metrics = _metrics(summary, streaming=workload.streaming, osl=workload.osl)
         return with_asked(Measurement(metrics, facts), point)
@@ -238,15 +243,6 @@ def _log_errors(path: Path) -> tuple[str, ...]:
     log = path.parent / "logs" / "aiperf.log"
     errors = (line for _, line in lines_with(log, (" - error - ",)) if " - ERROR - " in line)
     return tuple(redact(line.strip())[:300] for line in islice(errors, 3))
-
-
-def _require_lengths(summary: _Summary, workload: Workload) -> None:
-    isl = summary.value("input_sequence_length", "avg", "tokens")
-    # The extremes too: one long answer must not make up for a short one.
-    points = ("avg", "min", "max")
-    osls = [summary.value("output_sequence_length", point, "tokens") for point in points]
-    hint = "check that the engine does not cut prompts"
-    require_lengths(workload, isl, osls, LENGTH_TOLERANCE, 0, hint)
 
 
 def _require_cold_cache(summary: _Summary) -> int | None:

@@ -94,7 +94,13 @@ class ServingClient(Client):
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         """See `Client.parse`; the result file is the source, the printed table the fallback."""
         try:
-            measured = self._report(workload, point, folder)
+            fields = self.result(folder, point)
+            if fields is not None:
+                measured = serving_report.parse(fields, streaming=workload.streaming)
+            else:
+                words, is_printed = serving_report.WORDS, serving_report.is_printed
+                lines = printed(self.name, folder, "client", words, is_printed)
+                measured = serving_report.parse_printed(lines, streaming=workload.streaming)
             done = measured.facts["requests_completed"]
             if done != point.requests:
                 raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
@@ -110,14 +116,6 @@ class ServingClient(Client):
         counted = count_facts(measured.facts, workload)
         facts = {"client": self.name, **measured.facts, **counted}
         return with_asked(Measurement(measured.metrics, facts), point)
-
-    def _report(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
-        fields = self.result(folder, point)
-        if fields is not None:
-            return serving_report.parse(fields, streaming=workload.streaming)
-        words, is_printed = serving_report.WORDS, serving_report.is_printed
-        lines = printed(self.name, folder, "client", words, is_printed)
-        return serving_report.parse_printed(lines, streaming=workload.streaming)
 
 
 def result_name(point: LoadPoint) -> str:

@@ -65,18 +65,16 @@ class TrtllmBench(Offline):
 
     def parse(self, scenario: Scenario, what: LoadPoint, folder: Path) -> Measurement:
         """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
-        return with_asked(require_asked(_reported(folder), scenario, what), what)
-
-
-def _reported(folder: Path) -> Measurement:
-    path = folder / REPORT
-    if path.is_file():
-        fields = left(path)
-        if not report.is_report(fields):
-            raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
-        return report.parse(fields)
-    lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
-    return report.parse_printed(lines)
+        path = folder / REPORT
+        if path.is_file():
+            fields = left(path)
+            if not report.is_report(fields):
+                raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
+            measured = report.parse(fields)
+        else:
+            lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
+            measured = report.parse_printed(lines)
+        return with_asked(require_asked(measured, scenario, what), what)
 
 
 def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -> Measurement:
