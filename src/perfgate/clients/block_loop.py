@@ -69,17 +69,12 @@ def answered_tokens(server: Server, arguments: argparse.Namespace, prompt: str) 
         ValueError: the answer is broken, short or an error.
         OSError, http.client.HTTPException: there is none.
     """
-    body = {
-        "model": arguments.model,
-        "prompt": prompt,
-        "max_tokens": arguments.osl,
-        "temperature": 0,
-        "ignore_eos": True,
-    }
+    asked = {"model": arguments.model, "prompt": prompt, "max_tokens": arguments.osl}
+    body = json.dumps({**asked, "temperature": 0, "ignore_eos": True})
     connection = http.client.HTTPConnection(server.host, server.port, timeout=_ANSWER_WITHIN_S)
     try:
         headers = {"Content-Type": "application/json"}
-        connection.request("POST", "/v1/completions", json.dumps(body), headers)
+        connection.request("POST", "/v1/completions", body, headers)
         answer = connection.getresponse()
         said = answer.read(_LARGEST_ANSWER)
     finally:

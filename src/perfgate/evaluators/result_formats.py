@@ -46,19 +46,11 @@ class Parsed:
 
     def plain(self) -> dict[str, Json]:
         """As JSON."""
-        if self.measurement is not None:
-            return {
-                "outcome": "success",
-                "metrics": dict(self.measurement.metrics),
-                "facts": dict(self.measurement.facts),
-            }
-        return {
-            "outcome": "error",
-            "class": self.failure,
-            "evidence": None if self.evidence is None else list(self.evidence),
-            "hint": self.hint,
-            "message": self.message,
-        }
+        said = self.measurement
+        if said is not None:
+            return {"outcome": "success", "metrics": dict(said.metrics), "facts": dict(said.facts)}
+        why: dict[str, Json] = {"class": self.failure, "evidence": [*(self.evidence or ())]}
+        return {"outcome": "error", **why, "hint": self.hint, "message": self.message}
 
 
 class _NoReport(RunError):
