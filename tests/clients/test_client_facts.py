@@ -12,7 +12,7 @@ from tables import each
 from perfgate.clients import datasets
 from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.client_facts import client_facts, notes
-from perfgate.clients.serving_commands import BenchmarkServing, SglangBench, VllmBench
+from perfgate.clients.serving_clients import BenchmarkServing, SglangBench, VllmBench
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint, EngineBuild

@@ -14,12 +14,12 @@ from refusals import refused
 from tables import each
 
 from perfgate.clients.base import Client, Target, package_version
-from perfgate.clients.serving_client import result_name
-from perfgate.clients.serving_commands import (
+from perfgate.clients.serving_clients import (
     BenchmarkServing,
     SglangBench,
     VllmBench,
     VllmBenchmarkServing,
+    result_name,
 )
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations

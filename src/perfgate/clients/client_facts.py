@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.datasets import not_sharegpt_v3
-from perfgate.clients.serving_client import ServingClient
+from perfgate.clients.serving_clients import ServingClient
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import Scenario, Workload

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_quickstart
 from perfgate.clients.logs import Line, decoded, last_line, report_lines, telling_lines
-from perfgate.clients.serving_commands import require_one_run
+from perfgate.clients.serving_clients import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose

@@ -1,7 +1,7 @@
 """Which release of a load client knows what: tables of the clients of vLLM and of SGLang.
 
 A client has a release of its own: it measures any engine's server, and stays the same while the
-engine's release moves. The options that never moved stand in `serving_client`.
+engine's release moves. The options that never moved stand in `serving_clients`.
 """
 
 import json
