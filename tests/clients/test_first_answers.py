@@ -29,7 +29,7 @@ from perfgate.clients.first_answers import (
     require_whole,
 )
 from perfgate.clients.logs import lines_of
-from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
+from perfgate.clients.trtllm_offline import TrtllmQuickstart, parse_quickstart
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -137,7 +137,7 @@ PLAIN = replace(OFFLINE, engine=EngineChoice("tensorrt-llm", EngineSettings(tp=8
 
 
 def read(text: str, asked: tuple[str, ...] = ()) -> Measurement:
-    return parse(lines_of(text), Smoke("trtllm-quickstart", asked) if asked else None)
+    return parse_quickstart(lines_of(text), Smoke("trtllm-quickstart", asked) if asked else None)
 
 
 def answer(text: str, prompt: str = "Hi") -> str:
@@ -165,9 +165,10 @@ def test_a_documented_answer_is_held_to() -> None:
     known = DocumentedAnswer(PROMPTS[2], contains=("Paris",))
     smoke = Smoke("trtllm-quickstart", PROMPTS, answers=(known,))
     documented = (QUICKSTARTS / "numbered.txt").read_text()
-    assert parse(lines_of(documented), smoke).facts["answers"] == 4
+    assert parse_quickstart(lines_of(documented), smoke).facts["answers"] == 4
     other, told = lines_of(documented.replace("Paris", "London")), "does not contain 'Paris'"
-    assert refused(parse, other, smoke, error=RunError, match=told).failure == "wrong_answer"
+    error = refused(parse_quickstart, other, smoke, error=RunError, match=told)
+    assert error.failure == "wrong_answer"
 
 
 class TestQuickstart:

@@ -12,7 +12,7 @@ from bench_reports import Run, as_json, as_text
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
+from perfgate.clients.trtllm_offline import REPORT, TrtllmBench
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement

@@ -20,8 +20,7 @@ from playing import (
 from tables import each
 
 from perfgate.clients.base import Offline
-from perfgate.clients.trtllm_bench import TrtllmBench
-from perfgate.clients.trtllm_quickstart import TrtllmQuickstart
+from perfgate.clients.trtllm_offline import TrtllmBench, TrtllmQuickstart
 from perfgate.core.errors import RunError
 from perfgate.core.failures import diagnose
 from perfgate.core.measurement import Measurement

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_quickstart
+from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_offline
 from perfgate.clients.logs import Line, decoded, last_line, report_lines, telling_lines
 from perfgate.clients.serving_clients import require_one_run
 from perfgate.core import json_text
@@ -68,7 +68,7 @@ _TEXTS: _Formats = {
     "trtllm-eval": (trtllm_eval.is_report, trtllm_eval.parse),
     "lm_eval": (lm_eval_results.is_table, lm_eval_results.parse_tables),
     "trtllm-gpqa": (trtllm_eval.is_gpqa_report, trtllm_eval.parse_gpqa),
-    "trtllm-quickstart": (trtllm_quickstart.is_report, trtllm_quickstart.parse),
+    "trtllm-quickstart": (trtllm_offline.is_quickstart, trtllm_offline.parse_quickstart),
 }
 _DOCUMENTS: _Formats = {
     "trtllm-bench": (trtllm_bench_report.is_report, trtllm_bench_report.parse),
@@ -85,7 +85,7 @@ _WORDS = (
     *lm_eval_results.WORDS,
     *trtllm_eval.WORDS,
     *trtllm_eval.GPQA_WORDS,
-    *trtllm_quickstart.WORDS,
+    *trtllm_offline.QUICKSTART_WORDS,
 )
 _OPENING = 4096  # bytes in which a JSON document begins
 
