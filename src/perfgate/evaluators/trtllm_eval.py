@@ -214,7 +214,8 @@ def _answers(
 # gpqa_llmapi.py: "Finished in 123.456 seconds", "Average accuracy: 0.683", and on standard error
 # a bar of the questions done; the answers themselves it keeps to itself.
 GPQA = "trtllm-gpqa"
-GPQA_METRIC = accuracy_name("gpqa_diamond", "accuracy", "none")
+GPQA_TASK = "gpqa_diamond"
+GPQA_METRIC = accuracy_name(GPQA_TASK, "accuracy", "none")
 _ACCURACY = re.compile(r"Average accuracy:\s*(?P<value>.*)")
 _FINISHED = re.compile(r"Finished in (?P<seconds>[\d.]+) seconds")
 _BAR = "Processing requests:"
@@ -231,7 +232,7 @@ class TrtllmGpqa(Offline):
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
         """See `MeasuringProgram.scores`."""
-        return {"gpqa_diamond": frozenset({"accuracy:none"})}
+        return {GPQA_TASK: frozenset({"accuracy:none"})}
 
     def steps(
         self, scenario: Scenario, build: EngineBuild, what: AccuracyTask, locations: Locations
