@@ -141,23 +141,21 @@ def parse_file(fields: Mapping[str, Any]) -> Measurement:
     facts = {**_facts(summary), "streaming": streaming}
     longest = summary.value("output_sequence_length", "max", "tokens")
     facts["prompt_tokens_cached"] = _require_cold_cache(summary)
-    facts |= {name: value for name, value in _concurrency(fields).items() if value is not None}
+    # How many requests were in flight at most; releases that tell what was asked tell that too.
+    asked = _at(fields, "input_config", "loadgen", "concurrency")
+    peak = _at(fields, "effective_concurrency", "max")
+    facts |= {"concurrency": asked} if type(asked) is int else {}
+    facts |= {"concurrency_peak": peak} if isinstance(peak, int | float) else {}
     metrics = _metrics(summary, streaming=streaming, osl=round(longest))
     require_ordered(metrics)
     return Measurement(metrics, facts)
 
 
-def _concurrency(fields: Mapping[str, Any]) -> dict[str, Json]:
-    """How many requests were in flight at most; releases that tell what was asked tell that too."""
-    seen = fields.get("effective_concurrency")
-    peak = seen.get("max") if isinstance(seen, dict) else None
-    asked = fields.get("input_config")
-    for name in ("loadgen", "concurrency"):
-        asked = asked.get(name) if isinstance(asked, dict) else None
-    return {
-        "concurrency": asked if type(asked) is int else None,
-        "concurrency_peak": peak if isinstance(peak, int | float) else None,
-    }
+def _at(fields: Any, *path: str) -> Any:
+    """What stands there in objects within objects; None: nothing."""
+    for name in path:
+        fields = fields.get(name) if isinstance(fields, dict) else None
+    return fields
 
 
 class _Summary:
@@ -216,11 +214,10 @@ class _Summary:
             raise self._error("incomplete", "; ".join(problems))
 
     def _number(self, tag: str, statistic: str, kind: str) -> float:
-        metric = self.fields.get(tag)
-        found = metric.get(statistic) if isinstance(metric, dict) else None
-        if not isinstance(metric, dict) or not isinstance(found, int | float):
+        found = _at(self.fields, tag, statistic)
+        if not isinstance(found, int | float):
             raise self._error("no_metrics", f"{RESULT} has no {statistic} of {tag}")
-        unit = metric.get("unit")
+        unit = _at(self.fields, tag, "unit")
         known_kind, factor = AIPERF.units.get(str(unit), ("", 1.0))
         if known_kind != kind:
             message = f"{RESULT} gives {tag} in {unit!r}, which is not a known unit of {kind}"
@@ -234,7 +231,7 @@ class _Summary:
         lines = [
             f"{entry.get('count')} × {details.get('type')}: {details.get('message')}"[:300]
             for entry in entries
-            if isinstance(entry, dict) and isinstance(details := entry.get("error_details"), dict)
+            if isinstance(details := _at(entry, "error_details"), dict)
         ]
         return RunError(failure, message, evidence=tuple(lines[:3]))
 
