@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.datasets import not_sharegpt_v3
+from perfgate.clients.report_tables import number_of
 from perfgate.clients.serving_clients import ServingClient
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
@@ -52,13 +53,11 @@ def client_facts(
     facts["client_version"] = version
     documented = load.client_version
     if documented is not None and not same_release(documented, version):
-        facts[CLIENT_DIFFERS] = (
-            f"{client.name} {version} measured, the document's values are of {documented}"
-        )
+        told = f"{client.name} {version} measured, the document's values are of {documented}"
+        facts[CLIENT_DIFFERS] = told
     if client.source == build.name and not same_release(version, build.version):
-        facts[CLIENT_AND_SERVER_DIFFER] = (
-            f"client {version}, server {build.version}: releases of {build.name} are mixed"
-        )
+        told = f"client {version}, server {build.version}: releases of {build.name} are mixed"
+        facts[CLIENT_AND_SERVER_DIFFER] = told
     by_tokens = _by_tokens(client, target, scenario, measured)
     if load.dataset == "sharegpt" and (by_tokens is None or DATASET_NOT_COMPARABLE in by_tokens):
         other = not_sharegpt_v3(target.locations)
@@ -92,13 +91,11 @@ def other_lengths(load: Workload, measured: Measurement) -> dict[str, Json]:
     """
     if load.dataset != "real":
         return {}
-    asked = {"ISL": load.isl, "OSL": load.osl}
-    shown = {"ISL": measured.facts.get("isl"), "OSL": measured.facts.get("osl")}
     other = [
-        f"mean {name} {length:.6g} tokens, the scenario has {wanted}"
-        for name, wanted in asked.items()
+        f"mean {name.upper()} {length:.6g} tokens, the scenario has {wanted}"
+        for name, wanted in (("isl", load.isl), ("osl", load.osl))
         if wanted is not None
-        and isinstance(length := shown[name], int | float)
+        and (length := number_of(measured.facts, name)) is not None
         and abs(length - wanted) > REAL_TOLERANCE * wanted
     ]
     return {DATASET_DIFFERS: "; ".join(other)} if other else {}
