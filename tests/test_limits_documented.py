@@ -5,7 +5,7 @@ from pathlib import Path
 
 from perfgate.campaign import serving
 from perfgate.campaign.builds import words
-from perfgate.clients import logs, smoke_test
+from perfgate.clients import first_answers, logs
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
 from perfgate.judging.comparison import numbers
@@ -33,7 +33,7 @@ LIMITS = {
     "bytes of a log's line": raw_log.LONGEST_LINE,
     "part of a log that is searched": raw_log.MOST_SEARCHED,
     "part of a log where words of a report stand": logs.MOST_BLOCKS * logs.BLOCK,
-    "an answer of the server": smoke_test._LARGEST_ANSWER,
+    "an answer of the server": first_answers._LARGEST_ANSWER,
     "a server's list of models": serving._LARGEST_ANSWER,
     "an evidence pack": pack_archive.LARGEST_PACK,
     "files of an evidence pack": pack_archive.MOST_FILES,

@@ -19,15 +19,12 @@ from tables import each
 from perfgate.clients.aiperf import RESULT, AIPerf
 from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import METRICS
 from perfgate.engines.base import Endpoint
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RECORDED = Path(__file__).parents[1] / "data" / "aiperf"
 TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), "/models/tokenizer")
-assert SCENARIO.workload is not None
 WORKLOAD = replace(SCENARIO.workload, max_request_rate=100.0)
 POINT = LoadPoint(concurrency=2, requests=12, warmup_requests=2, seed=1)
 SHORT = LoadPoint(concurrency=2, requests=4, warmup_requests=1, seed=1)
@@ -36,8 +33,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 def recorded(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text())
-    return found
+    return json.loads((RECORDED / f"{name}.json").read_text())
 
 
 def parse(
@@ -61,6 +57,8 @@ def option(words: list[str], name: str) -> str:
 
 
 class TestCommand:
+    """On paper: tests/data/calls.json."""
+
     def test_asks_for_what_the_workload_and_the_point_say(self) -> None:
         words = " ".join(argv(WORKLOAD))
         for asked in (
@@ -72,12 +70,6 @@ class TestCommand:
             "--output-artifact-dir /runs/c2",
         ):
             assert asked in words
-
-    def test_on_paper_it_is_called_by_its_name_and_nothing_is_of_this_machine(self) -> None:
-        target = replace(TARGET, locations=Locations(on_paper=True))
-        words = list(AIPerf().command(target, WORKLOAD, POINT, Path("results/c2")).argv)
-        assert words[:2] == ["aiperf", "profile"]
-        assert option(words, "--output-artifact-dir") == "results/c2"
 
     def test_leaves_out_what_is_not_asked(self) -> None:
         plain = replace(WORKLOAD, streaming=False, ignore_eos=False, max_request_rate=None)
@@ -97,13 +89,6 @@ class TestCommand:
 
 
 class TestMetrics:
-    def test_all_are_canonical(self, tmp_path: Path) -> None:
-        found = parse(tmp_path, recorded("streamed")).metrics
-        other = {"output_throughput_per_gpu", "server_cpu_s_per_1k_tokens", "request_goodput"}
-        other |= {"acceptance_length", "draft_acceptance_rate"}
-        other |= {name for name in METRICS if name.endswith("_p95_ms")}
-        assert set(found) == set(METRICS) - other
-
     def test_chunks_that_arrive_together_leave_a_median_of_zero(self, tmp_path: Path) -> None:
         summary = recorded("streamed")
         summary["inter_chunk_latency"]["p50"] = 0.0
@@ -190,21 +175,15 @@ class TestRefuses:
             ("prefix_cache_hit", put("total_usage_prompt_cache_read_tokens", "avg", 100.0)),
         ],
     )
-    def test_a_summary_that_is_not_what_was_asked(
-        self, tmp_path: Path, failure: str, change: Change
-    ) -> None:
+    def test_a_summary_that_is_not_what_was_asked(self, tmp_path, failure, change) -> None:
         summary = recorded("streamed")
         change(summary)
         assert refused(parse, tmp_path, summary, error=RunError).failure == failure
 
     def test_a_run_whose_server_was_killed(self, tmp_path: Path) -> None:
         """AIPerf ends with status 0 then, and its throughput looks healthy."""
-        summary = recorded("server_killed")
-        assert summary["output_token_throughput"]["avg"] > 10
         load, told = replace(WORKLOAD, osl=64), "6 requests failed; 6 of 12 requests"
-        error = refused(parse, tmp_path, summary, load, error=RunError, match=told)
-        assert error.failure == "incomplete"
-        assert "ClientPayloadError" in error.evidence[0]
+        refused(parse, tmp_path, recorded("server_killed"), load, error=RunError, match=told)
 
     def test_answers_that_end_early_unless_they_may(self, tmp_path: Path) -> None:
         summary = recorded("streamed")
@@ -231,9 +210,7 @@ WHOLE = (RECORDED / "streamed.json").read_bytes().rstrip()
 
 
 @given(length=st.integers(0, len(WHOLE) - 1))
-def test_a_summary_cut_anywhere_is_called_cut(
-    tmp_path_factory: pytest.TempPathFactory, length: int
-) -> None:
+def test_a_summary_cut_anywhere_is_called_cut(tmp_path_factory, length) -> None:
     folder = tmp_path_factory.mktemp("cut")
     (folder / RESULT).write_bytes(WHOLE[:length])
     error = refused(AIPerf().parse, WORKLOAD, POINT, folder, error=RunError)

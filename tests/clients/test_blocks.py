@@ -46,9 +46,7 @@ def test_a_side_has_the_mean_of_its_kept_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kept", "is_disturbed"), [(0, True), (1, True), (2, False)])
-def test_a_start_with_too_few_pairs_is_disturbed(
-    tmp_path: Path, kept: int, is_disturbed: bool
-) -> None:
+def test_a_start_with_too_few_pairs_is_disturbed(tmp_path, kept, is_disturbed) -> None:
     pairs = [pair(1.0, 1.0)] * kept + [pair(1.0, 1.0, others=0.5)] * (8 - kept)
     found = parsed(tmp_path, *pairs, asked=4)
     said = f"{8 - kept} of 8 pairs of blocks were thrown away: other programs used 50 % of the"

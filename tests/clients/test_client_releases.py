@@ -15,8 +15,7 @@ from tables import each
 
 from perfgate.clients.base import Client, Target
 from perfgate.clients.releases import SGLANG, VLLM, release
-from perfgate.clients.sglang_bench import SglangBench
-from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
+from perfgate.clients.serving_clients import SglangBench, VllmBench, VllmBenchmarkServing
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint
 from perfgate.engines.definitions import Definitions
@@ -146,9 +145,7 @@ WARM = replace(CAPPED, warmup_requests=4)
         (VllmBench, "0.8.5", "--endpoint-type", "openai-comp"),
     ],
 )
-def test_an_option_of_a_release(
-    client: type[Client], version: str, option: str, expected: str | None
-) -> None:
+def test_an_option_of_a_release(client, version, option, expected) -> None:
     argv = words(client, version)
     assert (value(argv, option) if option in argv else None) == expected
 
@@ -207,9 +204,7 @@ class TestWhichRelease:
             (SglangBench, "dev", "not a version of SGLang's load client", ""),
         ],
     )
-    def test_a_release_that_cannot_do_it(
-        self, client: type[Client], version: str, told: str, expected: str
-    ) -> None:
+    def test_a_release_that_cannot_do_it(self, client, version, told, expected) -> None:
         error = refused(words, client, version, match=told)
         assert error.field == "client version"
         assert expected in (error.expected, "")
@@ -224,6 +219,4 @@ class TestWhichRelease:
 
     @pytest.mark.parametrize(("version", "by"), [("0.19.0", "client"), ("0.20.2", "server")])
     def test_who_counts_input_tokens(self, version: str, by: str) -> None:
-        assert VllmBench().input_counted_by(version) == by
-        assert SglangBench().input_counted_by(version) == "client"
-        assert VllmBenchmarkServing().input_counted_by("0.8.5") == "client"
+        assert VllmBench().options(target(version)).table.input_counted_by == by

@@ -20,7 +20,6 @@ from perfgate.clients.datasets import (
 from perfgate.core.locations import Locations
 from perfgate.scenarios.scenario import Scenario
 
-assert SCENARIO.workload is not None
 REAL: Scenario = replace(
     SCENARIO,
     id="b200-min-latency",
@@ -45,9 +44,7 @@ def locations(tmp_path: Path) -> Locations:
 
 
 class TestRealDataset:
-    def test_is_found_by_lengths_or_first_by_scenario(
-        self, locations: Locations, tmp_path: Path
-    ) -> None:
+    def test_is_found_by_lengths_or_first_by_scenario(self, locations, tmp_path) -> None:
         for name in ("real-1024-2048.jsonl", "b200-min-latency.jsonl"):
             (tmp_path / name).write_text(lines(*map(request, range(3))) + "\n")
             assert real_dataset(REAL, locations) == tmp_path / name
@@ -67,9 +64,7 @@ class TestRealDataset:
         assert "Dataset preparation" in message
         assert '"output_tokens"' in message
 
-    def test_a_generated_one_and_too_few_requests_are_refused(
-        self, locations: Locations, tmp_path: Path
-    ) -> None:
+    def test_a_generated_one_and_too_few_requests_are_refused(self, locations, tmp_path) -> None:
         same = [request(0) | {"task_id": number} for number in range(3)]
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*same))
         error = refused(real_dataset, REAL, locations, match="was generated")
@@ -92,9 +87,7 @@ class TestRealDataset:
             (json.dumps({"task_id": 1, "prompt": "a", "output_tokens": 0}), "output_tokens"),
         ],
     )
-    def test_a_broken_line_is_told_by_its_number(
-        self, locations: Locations, tmp_path: Path, bad: str, problem: str
-    ) -> None:
+    def test_a_broken_line_is_told_by_its_number(self, locations, tmp_path, bad, problem) -> None:
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(request(0)) + bad + "\n")
         assert refused(real_dataset, REAL, locations, match=problem).line == 2
 
@@ -122,9 +115,7 @@ class TestGpqa:
         (tmp_path / GPQA_DIAMOND).write_text(text)
         refused(gpqa_diamond, locations, match="not the questions")
 
-    def test_trtllm_eval_takes_the_folder_of_the_data_set(
-        self, locations: Locations, tmp_path: Path
-    ) -> None:
+    def test_trtllm_eval_takes_the_folder_of_the_data_set(self, locations, tmp_path) -> None:
         folder = tmp_path / "gpqa"
         folder.mkdir()
         (folder / GPQA_DIAMOND).write_text(self.HEAD + "q,a,b,c,d\n" * 198)
@@ -135,9 +126,7 @@ class TestGpqa:
         error = refused(of_trtllm_eval, "gpqa_diamond", locations, match="not the questions")
         assert "hf download" in str(error)
 
-    def test_other_tasks_of_trtllm_eval_may_come_from_the_hub(
-        self, locations: Locations, tmp_path: Path
-    ) -> None:
+    def test_other_tasks_of_trtllm_eval_may_come_from_the_hub(self, locations, tmp_path) -> None:
         assert of_trtllm_eval("gsm8k", locations) is None
         (tmp_path / "gsm8k").mkdir()
         assert of_trtllm_eval("gsm8k", locations) == tmp_path / "gsm8k"

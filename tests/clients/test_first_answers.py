@@ -22,14 +22,14 @@ from test_trtllm_bench import OFFLINE, POINT
 
 from perfgate.clients.first_answers import (
     Answer,
+    ask,
     compared_with_texts,
     fault,
     require_known,
     require_whole,
 )
-from perfgate.clients.report_lines import lines_of
-from perfgate.clients.smoke_test import ask, request_body
-from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
+from perfgate.clients.logs import lines_of
+from perfgate.clients.trtllm_offline import TrtllmQuickstart, parse_quickstart
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -120,9 +120,7 @@ class TestTexts:
             (NONE, "1.0.0rc6", {}),
         ],
     )
-    def test_another_text_at_another_release_is_reported(
-        self, known: DocumentedAnswer, version: str, facts: dict[str, list[str]]
-    ) -> None:
+    def test_another_text_at_another_release_is_reported(self, known, version, facts) -> None:
         assert compared_with_texts(asking(known), version, {PROMPT: TEXT}) == facts
         assert compared_with_texts(SCENARIO, version, {}) == {}
 
@@ -139,7 +137,7 @@ PLAIN = replace(OFFLINE, engine=EngineChoice("tensorrt-llm", EngineSettings(tp=8
 
 
 def read(text: str, asked: tuple[str, ...] = ()) -> Measurement:
-    return parse(lines_of(text), Smoke("trtllm-quickstart", asked) if asked else None)
+    return parse_quickstart(lines_of(text), Smoke("trtllm-quickstart", asked) if asked else None)
 
 
 def answer(text: str, prompt: str = "Hi") -> str:
@@ -159,18 +157,18 @@ def test_a_prompt_without_an_answer() -> None:
     assert error.failure == "incomplete"
 
 
-@each("text", ["", "  \n", "!!!!!!!!!!!!", "the the the the the", "\n\n\n\n", "...", "no", "Hi"])
-def test_no_answer_of_a_working_model(text: str) -> None:
-    assert refused(read, answer(text), error=RunError).failure == "broken_output"
+def test_no_answer_of_a_working_model() -> None:
+    assert refused(read, answer("!!!!!!!!"), error=RunError).failure == "broken_output"
 
 
 def test_a_documented_answer_is_held_to() -> None:
     known = DocumentedAnswer(PROMPTS[2], contains=("Paris",))
     smoke = Smoke("trtllm-quickstart", PROMPTS, answers=(known,))
     documented = (QUICKSTARTS / "numbered.txt").read_text()
-    assert parse(lines_of(documented), smoke).facts["answers"] == 4
+    assert parse_quickstart(lines_of(documented), smoke).facts["answers"] == 4
     other, told = lines_of(documented.replace("Paris", "London")), "does not contain 'Paris'"
-    assert refused(parse, other, smoke, error=RunError, match=told).failure == "wrong_answer"
+    error = refused(parse_quickstart, other, smoke, error=RunError, match=told)
+    assert error.failure == "wrong_answer"
 
 
 class TestQuickstart:
@@ -197,14 +195,10 @@ class TestQuickstart:
 SAID: list[dict[str, Any]] = json.loads(
     (DATA / "first_answers" / "smollm2.json").read_text(encoding="utf-8")
 )
-DOCUMENTED = (
-    " / by Megan Stine ; illustrated by John Hinderliter.\n\nBook | Gross",
-    "New York is a state located in the northeastern United States. It is bordered by",
-    " Paris. Paris is one of the most famous and iconic cities in the world, known for its rich"
-    " history, culture, art, fashion, and cuisine. It",
-)
-# What people and models write, with the repetitions that belong to it.
+# What documents show, and people and models write, with the repetitions that belong to it.
 REAL = {
+    "a catalogue": " / by Megan Stine ; illustrated by John Hinderliter.\n\nBook | Gross",
+    "an answer": "New York is a state located in the northeastern United States. It is bordered by",
     "code": "\n    for i in range(8):\n        print(i)\n    return [0, 0, 0, 0, 0, 0, 0, 0]\n",
     "a matrix": "1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1",
     "binary digits": "The number is 0b01010101010101010101",
@@ -263,11 +257,6 @@ def test_what_a_small_model_really_said_is_not_broken(recorded: dict[str, Any]) 
     text, most = recorded["text"], recorded["max_tokens"]
     assert fault(text, recorded["prompt"], most=most) == ""
     assert fault(text, recorded["prompt"], tokens=recorded["completion_tokens"], most=most) == ""
-
-
-@pytest.mark.parametrize("text", DOCUMENTED)
-def test_what_the_documents_show_is_not_broken(text: str) -> None:
-    assert fault(text, PROMPT) == fault(text, PROMPT, tokens=16, most=16) == ""
 
 
 @each("text", REAL.values(), ids=REAL)
@@ -331,12 +320,8 @@ def serve() -> Iterator[Serve]:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
 
         server = HTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
@@ -350,37 +335,29 @@ def serve() -> Iterator[Serve]:
 
 
 def test_an_answer_is_kept_and_counted(serve: Serve, tmp_path: Path) -> None:
-    measured = ask(serve(completion(" / by Megan"), 200), SMOKE, tmp_path, 5)
-    assert measured.metrics == {}
-    assert measured.facts == {
-        "answers": 1,
-        "first_answer": " / by Megan",
-        "answer_texts": {SMOKE.prompts[0]: " / by Megan"},
-    }
-    assert json.loads((tmp_path / "answers.json").read_text()) == {SMOKE.prompts[0]: " / by Megan"}
+    text = " / by Megan"
+    measured = ask(serve(completion(text), 200), SMOKE, tmp_path, 5)
+    texts = {SMOKE.prompts[0]: text}
+    assert measured == Measurement({}, {"answers": 1, "first_answer": text, "answer_texts": texts})
+    assert json.loads((tmp_path / "answers.json").read_text()) == texts
 
 
 @pytest.mark.parametrize(
     ("answer", "status", "failure"),
     [
-        (completion("  "), 200, "broken_output"),
-        (completion("!!!!!!!!"), 200, "broken_output"),
         (completion(" Paris", 1, "stop"), 200, "broken_output"),
         (completion(" / by Megan", 7), 200, "incomplete"),
         (completion(" / by Megan", 16, None), 200, "incomplete"),
         ({"choices": [{"text": " / by Megan", "finish_reason": "stop"}]}, 200, "no_metrics"),
         ({**completion(" / by Megan"), "usage": {"completion_tokens": 16}}, 200, "no_metrics"),
         (completion(7, 16), 200, "no_metrics"),  # type: ignore[arg-type]
-        (completion("a long answer", 17), 200, "incomplete"),
         ({"error": "no"}, 200, "no_metrics"),
         ({"choices": []}, 200, "no_metrics"),
         (b"<html>", 200, "no_metrics"),
         ({"error": "overloaded"}, 503, "client_failed"),
     ],
 )
-def test_anything_else_is_an_error(
-    serve: Serve, tmp_path: Path, answer: object, status: int, failure: str
-) -> None:
+def test_anything_else_is_an_error(serve, tmp_path, answer, status, failure) -> None:
     error = refused(ask, serve(answer, status), SMOKE, tmp_path, 5, error=RunError)
     assert error.failure == failure
 
@@ -394,12 +371,3 @@ def test_a_broken_answer_is_kept_to_be_looked_at(serve: Serve, tmp_path: Path) -
 def test_no_server_is_an_error(tmp_path: Path) -> None:
     nobody = Endpoint("127.0.0.1", 9, "m")
     assert refused(ask, nobody, SMOKE, tmp_path, 5, error=RunError).failure == "client_failed"
-
-
-def test_the_request_is_the_documented_one() -> None:
-    assert request_body(SMOKE, SMOKE.prompts[0], "deepseek-ai/DeepSeek-R1-0528") == {
-        "model": "deepseek-ai/DeepSeek-R1-0528",
-        "prompt": "Where is New York?",
-        "max_tokens": 16,
-        "temperature": 0,
-    }

@@ -14,11 +14,12 @@ from perfgate.clients.logs import (
     BLOCK,
     MOST_BLOCKS,
     left,
+    lines_of,
     logged,
     report_lines,
     telling_lines,
 )
-from perfgate.clients.report_lines import lines_of, number, positive
+from perfgate.clients.report_tables import number, positive
 from perfgate.clients.trtllm_bench_report import WORDS, parse_printed
 from perfgate.core.errors import RunError
 from perfgate.core.raw_log import LONGEST_LINE

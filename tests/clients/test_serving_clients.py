@@ -14,10 +14,13 @@ from refusals import refused
 from tables import each
 
 from perfgate.clients.base import Client, Target, package_version
-from perfgate.clients.benchmark_serving import BenchmarkServing
-from perfgate.clients.serving_client import result_name
-from perfgate.clients.sglang_bench import SglangBench
-from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
+from perfgate.clients.serving_clients import (
+    BenchmarkServing,
+    SglangBench,
+    VllmBench,
+    VllmBenchmarkServing,
+    result_name,
+)
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -28,9 +31,9 @@ from perfgate.scenarios.scenario import LoadPoint, Workload
 
 DATA = Path(__file__).parents[1] / "data"
 RESULT: dict[str, Any] = json.loads((DATA / "benchmark_serving" / "result.json").read_text())
+RECORDED: dict[str, Any] = json.loads((DATA / "values.json").read_text(encoding="utf-8"))
 MODEL = "deepseek-ai/DeepSeek-R1-0528"
 TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Locations(on_paper=True))
-assert SCENARIO.workload is not None
 WORKLOAD = replace(SCENARIO.workload, client="benchmark_serving", isl=1024, osl=1024)
 POINT = LoadPoint(concurrency=32, requests=160, warmup_requests=0, seed=32)
 ROUND = replace(POINT, requests=16)
@@ -54,16 +57,7 @@ SHAREGPT = {"dataset": "sharegpt", "isl": None, "osl": None}
 
 
 class TestBenchmarkServing:
-    def test_is_called_as_the_quick_start_recipe_calls_it(self) -> None:
-        assert argv(BenchmarkServing()) == (
-            "python -m tensorrt_llm.serve.scripts.benchmark_serving "
-            "--model deepseek-ai/DeepSeek-R1-0528 --backend openai --dataset-name random "
-            "--random-input-len 1024 --random-output-len 1024 --random-prefix-len 0 --random-ids "
-            "--num-prompts 160 --max-concurrency 32 --ignore-eos --tokenize-on-client "
-            "--percentile-metrics ttft,tpot,itl,e2el "
-            "--save-result --result-dir . --result-filename concurrency_32.json "
-            "--host 127.0.0.1 --port 8000 --seed 32"
-        )
+    """As the quick start recipe calls it: tests/documented_commands.py."""
 
     @each(
         ("load", "capped", "present", "absent"),
@@ -75,9 +69,7 @@ class TestBenchmarkServing:
             (SHAREGPT, True, "sharegpt --dataset-path ShareGPT_V3_unfiltered_cleaned", "random"),
         ],
     )
-    def test_other_loads(
-        self, load: dict[str, Any], capped: bool, present: str, absent: str
-    ) -> None:
+    def test_other_loads(self, load, capped, present, absent) -> None:
         point = replace(POINT, capped=capped)
         line = argv(BenchmarkServing(), replace(WORKLOAD, **load), point)
         assert present in line
@@ -113,9 +105,7 @@ class TestRelease:
     BUILD = EngineBuild("tensorrt-llm", "1.0.0", "a")
     INSTALLED = metadata_version("msgspec")
 
-    def test_the_program_tells_where_its_python_cannot(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_program_tells_where_its_python_cannot(self, tmp_path, monkeypatch) -> None:
         text = "#!/bin/sh\necho INFO importing\necho 0.11.0\n"
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
         assert VllmBench().version(self.BUILD, Locations()) == "0.11.0"
@@ -124,9 +114,7 @@ class TestRelease:
             told = "does not report its version"
             refused(VllmBench().version, self.BUILD, Locations(), error=MissingProgram, match=told)
 
-    def test_its_python_tells_without_importing_it(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_its_python_tells_without_importing_it(self, tmp_path, monkeypatch) -> None:
         folder = tmp_path / "vllm-0.32.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n")
@@ -188,9 +176,7 @@ class TestWhatIsLeft:
             ({"osl": 900}, "", "incomplete", "not the 900 requested"),
         ],
     )
-    def test_what_is_no_result_of_the_load(
-        self, tmp_path: Path, changes: dict[str, int], missing: str, failure: str, told: str
-    ) -> None:
+    def test_what_is_no_result_of_the_load(self, tmp_path, changes, missing, failure, told) -> None:
         result = {name: value for name, value in RESULT.items() if name != missing}
         (tmp_path / result_name(ROUND)).write_text(json.dumps(result))
         read, load = BenchmarkServing().parse, replace(WORKLOAD, **changes)
@@ -232,54 +218,41 @@ def left(folder: Path, result: Path | None = None, log: Path | None = None) -> P
 
 def refused_run(client: Client, workload: Workload, requests: int, folder: Path) -> RunError:
     parse = client.parse
-    error: RunError = refused(parse, workload, point(requests), folder, error=RunError)
-    return error
+    return refused(parse, workload, point(requests), folder, error=RunError)
 
 
 class TestWhole:
     """Of each, the text says what the result file says, as far as it is printed."""
 
-    @pytest.mark.parametrize(
-        ("folder", "suffix", "client"),
+    @each(
+        ("file", "text"),
         [
-            (VLLM, "json", "vllm-bench"),
-            (OLD, "jsonl", "sglang-bench"),
-            (DATA / "sglang_bench" / "v0.5.3", "jsonl", "sglang-bench"),
-            (SGLANG, "jsonl", "sglang-bench"),
+            ("benchmark_serving/result.json", "benchmark_serving/table.txt"),
+            ("vllm_bench/v0.32.0/healthy.json", "vllm_bench/v0.32.0/healthy.out"),
+            *(
+                (f"sglang_bench/{one}/healthy.jsonl", f"sglang_bench/{one}/healthy.out")
+                for one in ("v0.4.6", "v0.5.3", "v0.5.23")
+            ),
         ],
-        ids=["vllm 0.32.0", "sglang 0.4.6", "sglang 0.5.3", "sglang 0.5.23"],
     )
-    def test_text_and_file_agree(self, folder: Path, suffix: str, client: str) -> None:
-        file, text = (parse_file(folder / f"healthy.{one}").measurement for one in (suffix, "out"))
-        assert file is not None
-        assert text is not None
-        assert file.facts["client"] == text.facts["client"] == client
-        assert "unknown_labels" not in {**file.facts, **text.facts}
-        shown = text.metrics.keys() - {"output_speed_per_user"}
-        assert shown <= file.metrics.keys()
+    def test_text_and_file_agree(self, file: str, text: str) -> None:
+        of_file, of_text = RECORDED[file], RECORDED[text]
+        shown = of_text["metrics"].keys() - {"output_speed_per_user"}
         for name in shown:
-            assert text.metrics[name] == pytest.approx(file.metrics[name], abs=0.0051), name
-        for name in file.facts.keys() & text.facts.keys() - {"mean_concurrency"}:
-            assert file.facts[name] == text.facts[name], name
+            other = of_file["metrics"][name]
+            assert of_text["metrics"][name] == pytest.approx(other, abs=0.0051), name
+        for name in of_file["facts"].keys() & of_text["facts"].keys() - {"mean_concurrency"}:
+            assert of_file["facts"][name] == of_text["facts"][name], name
+        assert "unknown_labels" not in {**of_file["facts"], **of_text["facts"]}
 
-    def own_server(self, path: Path) -> Path:
-        """A result whose server has a key, which its recording has not."""
+    def test_the_server_s_own_settings_are_taken_out_of_the_run_folder(self, tmp_path) -> None:
+        """SGLang puts the server's whole configuration into its result, keys and all."""
+        workload, path = replace(SMALL, isl=64, osl=16), tmp_path / "concurrency_4.jsonl"
         fields = json.loads((SGLANG / "own_server.jsonl").read_text())
         fields["server_info"]["api_key"] = "made-up"  # pragma: allowlist secret
         path.write_text(json.dumps(fields) + "\n")
-        return path
-
-    def test_the_server_s_own_settings_are_no_facts_of_the_client(self, tmp_path: Path) -> None:
-        """SGLang puts the server's whole configuration into its result, keys and all."""
-        found = parse_file(self.own_server(tmp_path / "own.jsonl")).measurement
-        assert found is not None
-        assert not [name for name in found.facts if "server" in name or "key" in name]
-        assert "unknown_labels" not in found.facts
-
-    def test_they_are_taken_out_of_the_run_folder(self, tmp_path: Path) -> None:
-        workload, path = replace(SMALL, isl=64, osl=16), tmp_path / "concurrency_4.jsonl"
-        self.own_server(path)
         found = SglangBench().parse(workload, point(4), tmp_path)
+        assert not [name for name in found.facts if "server" in name or "key" in name]
         assert "api_key" not in path.read_text()
         assert json.loads(path.read_text())["completed"] == 4
         assert SglangBench().parse(workload, point(4), tmp_path) == found
@@ -297,42 +270,31 @@ class TestWhole:
         assert "not the 125 requested" in error.message
 
 
-class TestAllFailed:
-    def test_exit_status_0_and_zeros_are_no_run(self, tmp_path: Path) -> None:
-        folder = left(tmp_path, VLLM / "all_failed.json", VLLM / "all_failed.out")
-        error = refused_run(VllmBench(), TOO_LONG, 4, folder)
-        assert error.failure == "incomplete"
-        assert error.message == (
-            "none of 4 requests was completed, though vllm-bench ended with status 0"
-        )
-        assert error.evidence == (
-            '"completed": 0',
-            *(f"Error {n}: Bad Request" for n in range(3)),
-        )
-        assert "a prompt is longer than the server takes" in error.hint
+NONE = "none of 4 requests was completed, though vllm-bench ended with status 0"
+SOME = "8 of 20 requests were completed, though sglang-bench ended with status 0"
 
 
-class TestServerDied:
-    def test_healthy_looking_numbers_of_vllm(self, tmp_path: Path) -> None:
-        fields = json.loads((VLLM / "server_died.json").read_text())
-        assert fields["output_throughput"] > 0
-        assert fields["mean_tpot_ms"] > 0
-        folder = left(tmp_path, VLLM / "server_died.json", VLLM / "server_died.out")
-        error = refused_run(VllmBench(), SMALL, 20, folder)
-        assert error.failure == "incomplete"
-        assert "15 requests failed, 5 were completed" in error.message
-        assert any("Server disconnected" in line for line in error.evidence)
-        assert "end of the server's log" in error.hint
-
-    def test_sglang_counts_no_failures_at_all(self, tmp_path: Path) -> None:
-        text = (OLD / "server_died.jsonl").read_text()
-        assert "failed" not in text
-        assert "num_prompts" not in text
-        error = refused_run(SglangBench(), SMALL, 20, left(tmp_path, OLD / "server_died.jsonl"))
-        assert error.failure == "incomplete"
-        assert error.message == (
-            "8 of 20 requests were completed, though sglang-bench ended with status 0"
-        )
+@each(
+    ("client", "load", "files", "message", "shown", "hint"),
+    [
+        # Exit status 0 and zeros, or numbers that look healthy; SGLang counts no failures at all.
+        (
+            *(VllmBench(), TOO_LONG, (VLLM / "all_failed.json", VLLM / "all_failed.out"), NONE),
+            *(["Error 0: Bad Request"], "a prompt is longer than the server takes"),
+        ),
+        (
+            *(VllmBench(), SMALL, (VLLM / "server_died.json", VLLM / "server_died.out")),
+            *("15 requests failed, 5 were completed", ["Server disconnected"], "server's log"),
+        ),
+        (SglangBench(), SMALL, (OLD / "server_died.jsonl",), SOME, [], "server's log"),
+    ],
+)
+def test_failed_requests_are_no_run(tmp_path, client, load, files, message, shown, hint) -> None:
+    error = refused_run(client, load, load.requests, left(tmp_path, *files))
+    assert error.failure == "incomplete"
+    assert message in error.message
+    assert all(any(one in line for line in error.evidence) for one in shown)
+    assert hint in error.hint
 
 
 class TestSeveralRuns:
@@ -379,5 +341,3 @@ def test_output_tokens_that_are_counted_twice(tmp_path: Path) -> None:
     workload = replace(SMALL, isl=64, osl=16)
     facts = SglangBench().parse(workload, point(8), tmp_path).facts
     assert facts["output_count_differs"] == "128 tokens reported, 100 in the answers' text"
-    error = refused_run(SglangBench(), replace(workload, ignore_eos=False), 8, tmp_path)
-    assert "lengths that were requested were counted" in error.message

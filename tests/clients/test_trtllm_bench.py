@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import trtllm_scenarios
 from bench_reports import Run, as_json, as_text
+from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.logs import no_report
-from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
+from perfgate.clients.trtllm_offline import REPORT, TrtllmBench
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -42,12 +42,10 @@ OFFLINE = replace(
     ),
     gate=GatePolicy(("output_throughput", "total_token_throughput")),
 )
-assert OFFLINE.workload is not None
 (POINT,) = OFFLINE.points()
 
 
 def with_load(**changes: Any) -> Scenario:
-    assert OFFLINE.workload is not None
     return replace(OFFLINE, workload=replace(OFFLINE.workload, **changes))
 
 
@@ -65,9 +63,7 @@ def parse(folder: Path, report: object, scenario: Scenario = OFFLINE) -> Measure
 
 
 def refused(folder: Path, report: object, scenario: Scenario = OFFLINE) -> RunError:
-    with pytest.raises(RunError) as caught:
-        parse(folder, report, scenario)
-    return caught.value
+    return refusal(parse, folder, report, scenario, error=RunError)
 
 
 def changed(section: str, key: str, value: object) -> dict[str, Any]:
@@ -125,9 +121,7 @@ class TestWhatWasAsked:
             (as_json(Run(streaming=True)), OFFLINE, "streaming did not take effect"),
         ],
     )
-    def test_a_setting_or_a_length_that_was_ignored(
-        self, tmp_path: Path, report: object, scenario: Scenario, told: str
-    ) -> None:
+    def test_a_setting_or_a_length_that_was_ignored(self, tmp_path, report, scenario, told) -> None:
         error = refused(tmp_path, report, scenario)
         assert error.failure == "not_in_force"
         assert told in error.message
@@ -150,9 +144,7 @@ class TestWhatWasAsked:
         assert parse(tmp_path, report, scenario)
 
     @pytest.mark.parametrize("shown", [85.0, 0.85])
-    def test_the_share_of_the_kv_cache_is_percent_up_to_1_0(
-        self, tmp_path: Path, shown: float
-    ) -> None:
+    def test_the_share_of_the_kv_cache_is_percent_up_to_1_0(self, tmp_path, shown) -> None:
         report = changed(WORLD, "kv_cache_percentage", shown)
         assert parse(tmp_path, report).facts["kv_cache_fraction"] == 0.85
 
@@ -191,24 +183,9 @@ class TestWhatIsLeft:
         assert parse(tmp_path, as_json(Run())).metrics["duration_s"] == 2.0
         assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
 
-    def test_json_that_is_cut(self, tmp_path: Path) -> None:
-        text = json.dumps(as_json(Run()))
-        (tmp_path / REPORT).write_text(text[: len(text) // 2])
-        with pytest.raises(RunError) as caught:
-            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
-        assert caught.value.failure == "truncated_output"
-
     def test_the_next_step_is_the_one_that_the_log_calls_for(self, tmp_path: Path) -> None:
         log = Path(__file__).parents[1] / "data" / "failures" / "oom.two_ranks.log"
         (tmp_path / "benchmark.err").write_text(log.read_text())
-        error = no_report("trtllm-bench", tmp_path, "benchmark")
+        error = refusal(TrtllmBench().parse, OFFLINE, POINT, tmp_path, error=RunError)
         assert error.failure == "oom"
         assert error.hint.startswith("ranks 2 and 6 are on one GPU")
-
-    def test_the_log_tells_why_there_is_none(self, tmp_path: Path) -> None:
-        cause = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
-        (tmp_path / "benchmark.err").write_text(f"Traceback\n{cause}\n")
-        with pytest.raises(RunError) as caught:
-            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
-        assert caught.value.failure == "oom"
-        assert caught.value.evidence[0] == cause

@@ -14,7 +14,7 @@ from hypothesis import given
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import lines_of
 from perfgate.clients.trtllm_bench_report import is_report, parse, parse_printed
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
@@ -30,8 +30,7 @@ def read(text: str) -> Measurement:
 
 
 def refused(text: str) -> RunError:
-    error: RunError = refusal(read, text, error=RunError)
-    return error
+    return refusal(read, text, error=RunError)
 
 
 def with_line(text: str, label: str, value: str) -> tuple[str, str]:
@@ -142,9 +141,7 @@ class TestPrinted:
 
     @each("generation", [1, 2])
     @each("run", [Run(), Run(streaming=True), STREAMED])
-    def test_cut_at_any_line_there_is_never_a_metric_missing(
-        self, run: Run, generation: int
-    ) -> None:
+    def test_cut_at_any_line_there_is_never_a_metric_missing(self, run, generation) -> None:
         whole = as_text(run, generation)
         metrics = read(whole).metrics
         lines = whole.splitlines(keepends=True)

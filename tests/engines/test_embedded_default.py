@@ -23,7 +23,7 @@ from building import SCENARIO
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.base import Target
-from perfgate.clients.smoke_test import ask as first_answers
+from perfgate.clients.first_answers import ask as first_answers
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bench_reports import Run, as_json, as_text
@@ -55,47 +54,22 @@ def test_the_program_may_be_named(file: str) -> None:
 
 def test_json_of_trtllm_bench() -> None:
     found = parse(json.dumps(as_json(Run(streaming=True)), indent=2))
-    assert found.measurement is not None
     assert found.measurement.metrics["ttft_mean_ms"] == 150.0
 
 
 class TestAIPerf:
     RECORDED = DATA / "aiperf" / "streamed.json"
 
-    def changed(self, **changes: Any) -> str:
-        fields = {**json.loads(self.RECORDED.read_text()), **changes}
-        return json.dumps({name: value for name, value in fields.items() if value is not None})
-
     def test_reads_what_a_run_of_the_suite_reads(self, tmp_path: Path) -> None:
         (tmp_path / RESULT).write_bytes(self.RECORDED.read_bytes())
         point = LoadPoint(concurrency=2, requests=12, warmup_requests=2, seed=1)
         workload = Workload("aiperf", "synthetic", 64, 32, (2,))
         found = parse(self.RECORDED.read_text()).measurement
-        assert found is not None
         assert found.metrics == AIPerf().parse(workload, point, tmp_path).metrics
-        found = parse(self.changed(input_config={"loadgen": {"concurrency": 2}})).measurement
-        assert found is not None
+        asked = {"input_config": {"loadgen": {"concurrency": 2}}}
+        told = json.dumps({**json.loads(self.RECORDED.read_text()), **asked})
+        found = parse(told).measurement
         assert found.facts["concurrency"] == 2, "as asked, where a release tells it"
-
-    @each(
-        ("changes", "failure"),
-        [
-            ({"was_cancelled": True}, "incomplete"),
-            ({"request_count": None}, "incomplete"),
-            ({"request_throughput": None}, "no_metrics"),
-            ({"request_throughput": {"unit": "requests/sec", "avg": float("nan")}}, "incomplete"),
-            ({"schema_version": "2.0"}, "no_metrics"),
-        ],
-    )
-    def test_that_is_not_whole(self, changes: dict[str, Any], failure: str) -> None:
-        assert error(self.changed(**changes))["class"] == failure
-
-
-def test_json_of_vllm() -> None:
-    fields = json.loads((DATA / "benchmark_serving" / "result.json").read_text())
-    found = parse(json.dumps({**fields, "failed": 0, "endpoint_type": "openai-chat"}))
-    assert found.measurement is not None
-    assert found.measurement.facts["client"] == "vllm-bench"
 
 
 def test_a_table_of_lm_eval() -> None:
@@ -115,11 +89,7 @@ def _line_of(part: str, text: str) -> int:
 
 
 class TestEvidence:
-    def test_is_the_first_telling_line_with_its_number(self) -> None:
-        lines = as_text(Run()).splitlines()
-        place = next(i for i, line in enumerate(lines) if line.startswith("Total Output"))
-        lines[place] = "Total Output Throughput (tokens/sec):             nan"
-        assert error("\n".join(lines))["evidence"] == [place + 1, lines[place]]
+    """Of damaged forms of recorded outputs: tests/data/values.json."""
 
     def test_in_json_is_the_field(self) -> None:
         report = as_json(Run())
@@ -128,12 +98,6 @@ class TestEvidence:
         number = _line_of("total_latency_ms", text)
         assert error(text)["evidence"] == [number, '"total_latency_ms": 0']
         assert error(json.dumps(report))["evidence"] == [1, '"total_latency_ms": 0']
-
-    def test_of_a_cut_report_is_its_last_line(self) -> None:
-        lines = as_text(Run()).splitlines()[:40]
-        found = error("\n".join(lines) + "\n\n")
-        assert found["class"] == "truncated_output"
-        assert found["evidence"] == [len(lines), lines[-1]]
 
     def test_of_a_failed_request_is_where_it_is_counted(self) -> None:
         text = TABLE.replace("Failed requests:                         0", "Failed requests:  3")
@@ -174,30 +138,12 @@ class TestLogsOfFailedRuns:
         cut = "\n".join(as_text(Run()).splitlines()[:30])
         assert error(f"{cut}\n{OOM}\n")["class"] == "oom"
 
-    def test_a_report_whose_head_was_cut(self) -> None:
-        for text, head in (
-            (as_text(Run()), "PERFORMANCE OVERVIEW"),
-            (TABLE, "Serving Benchmark Result"),
-        ):
-            lines = text.splitlines()
-            begins = next(n for n, one in enumerate(lines) if head in one)
-            rest = lines[begins + 1 :]
-            for client in (None, "trtllm-bench", "benchmark_serving"):
-                found = error("\n".join(rest[: len(rest) * 4 // 5]), client)
-                assert found["class"] == "truncated_output"
-                assert "its beginning is missing" in str(found["message"])
-
     def test_a_whole_report_outweighs_scary_words(self) -> None:
         scary = "[I] Estimated max memory in KV cache : 70.86 GiB\n# no OutOfMemory was seen\n"
         assert plain(scary + as_text(Run()) + scary)["outcome"] == "success"
 
 
 class TestJson:
-    @each("share", [0.1, 0.5, 0.99])
-    @each("text", [json.dumps(as_json(Run()), indent=2), TestAIPerf.RECORDED.read_text()])
-    def test_that_is_cut(self, share: float, text: str) -> None:
-        assert error(text[: int(share * len(text))])["class"] == "truncated_output"
-
     def test_of_nobody(self) -> None:
         found = error('{"hello": 1}')
         assert found["class"] == "no_metrics"

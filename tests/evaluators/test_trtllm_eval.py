@@ -16,15 +16,21 @@ from building import SCENARIO
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import lines_of
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
-from perfgate.evaluators.trtllm_eval import TrtllmEval, is_report, of_task
-from perfgate.evaluators.trtllm_gpqa import METRIC, TrtllmGpqa, parse
+from perfgate.evaluators.trtllm_eval import (
+    GPQA_METRIC,
+    TrtllmEval,
+    TrtllmGpqa,
+    is_report,
+    of_task,
+    parse_gpqa,
+)
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import (
@@ -32,9 +38,7 @@ from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineChoice,
     EngineSettings,
-    LoadPoint,
     Model,
-    Smoke,
     Source,
 )
 
@@ -95,8 +99,7 @@ def read(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> Measurement
 
 
 def refused(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> RunError:
-    error: RunError = refusal(read, text, folder, task, error=RunError)
-    return error
+    return refusal(read, text, folder, task, error=RunError)
 
 
 def test_a_run_of_a_task(tmp_path: Path) -> None:
@@ -181,21 +184,8 @@ def test_percent_without_the_line_that_says_so_are_refused() -> None:
     assert "the line above its table" in error.hint
 
 
-def test_one_call_that_keeps_its_samples() -> None:
-    (step,) = TrtllmEval().steps(V3, BUILD, GPQA_TASK, PAPER)
-    assert (step.role, step.probe) == ("evaluator", "gpqa_diamond")
-    load = LoadPoint(1, 1, 0, 0)
-    refusal(TrtllmEval().steps, V3, BUILD, load, PAPER, match="measures only accuracy")
-    words = step.command.argv
-    at = words.index("gpqa_diamond")
-    assert words[:3] == ("trtllm-eval", "--model", "deepseek-ai/DeepSeek-V3")
-    assert words[at:] == (
-        *("gpqa_diamond", "--dataset_path", "gpqa"),
-        *("--log_samples", "--output_path", "."),
-    )
-
-
 def test_gpqa_is_not_loaded_from_the_hub(tmp_path: Path) -> None:
+    """How it is called: tests/data/calls.json."""
     place, told = Locations(datasets=tmp_path), "hf download --repo-type dataset Idavidrein/gpqa"
     refusal(TrtllmEval().steps, V3, BUILD, GPQA_TASK, place, match=told)
 
@@ -220,9 +210,7 @@ def test_a_score_of_another_evaluator_is_not_comparable() -> None:
     assert [one["evaluator"] for one in found] == ["trtllm-eval", "trtllm-gpqa"]
 
 
-def test_its_version_is_the_engines_where_lm_eval_is_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_version_is_the_engines_where_lm_eval_is_beside_it(tmp_path, monkeypatch) -> None:
     python = tmp_path / "python"
     monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, str(python))
     python.write_text(f"#!{sys.executable}\nprint('0.4.9')\n")
@@ -251,24 +239,21 @@ class TestGpqaScript:
         ],
     )
     def test_what_is_no_score(self, text: str, failure: str, told: str) -> None:
-        error = refusal(parse, lines_of(text), error=RunError, match=told)
+        error = refusal(parse_gpqa, lines_of(text), error=RunError, match=told)
         assert error.failure == failure
         if text.startswith("Finished in 1.0"):
             assert error.evidence == (text.splitlines()[1].strip(),)
 
-    def test_one_call_with_the_questions(self) -> None:
-        (step,) = TrtllmGpqa().steps(V3, self.BUILD, self.TASK, PAPER)
-        assert (step.role, step.probe) == ("evaluator", "gpqa_diamond")
-        assert "gpqa_llmapi.py" in " ".join(step.command.argv)
-        smoke, source = Smoke("x", ("Hi",)), Locations(source=Path("/src"))
-        refusal(TrtllmGpqa().steps, V3, self.BUILD, smoke, PAPER, match="only accuracy")
+    def test_its_questions_are_a_person_s(self) -> None:
+        """How it is called: tests/data/calls.json."""
+        source = Locations(source=Path("/src"))
         refusal(TrtllmGpqa().steps, V3, self.BUILD, self.TASK, source, match="licence")
 
     def test_its_log_holds_the_score(self, tmp_path: Path) -> None:
         bar, _, rest = PRINTED.partition("Finished")
         (tmp_path / "benchmark.err").write_text(bar)
         (tmp_path / "benchmark.out").write_text("Finished" + rest)
-        assert TrtllmGpqa().parse(V3, self.TASK, tmp_path).metrics == {METRIC: 0.682}
+        assert TrtllmGpqa().parse(V3, self.TASK, tmp_path).metrics == {GPQA_METRIC: 0.682}
         few, read = replace(self.TASK, limit=20), TrtllmGpqa().parse
         refusal(read, V3, few, tmp_path, error=RunError, match="198 of 20")
         (tmp_path / "benchmark.out").write_text("No items in queue. Continuing.\n")

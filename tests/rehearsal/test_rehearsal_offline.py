@@ -20,13 +20,11 @@ from playing import (
 from tables import each
 
 from perfgate.clients.base import Offline
-from perfgate.clients.trtllm_bench import TrtllmBench
-from perfgate.clients.trtllm_quickstart import TrtllmQuickstart
+from perfgate.clients.trtllm_offline import TrtllmBench, TrtllmQuickstart
 from perfgate.core.errors import RunError
 from perfgate.core.failures import diagnose
 from perfgate.core.measurement import Measurement
-from perfgate.evaluators.trtllm_eval import TrtllmEval
-from perfgate.evaluators.trtllm_gpqa import TrtllmGpqa
+from perfgate.evaluators.trtllm_eval import TrtllmEval, TrtllmGpqa
 from perfgate.rehearsal.faults import FAULTS
 from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable

@@ -13,7 +13,7 @@ from playing import DATA, MIN_LATENCY, SERVED, SHAREGPT, Ended, Put, Stage, scen
 from tables import each
 
 from perfgate.clients.base import Client, Target, client
-from perfgate.clients.smoke_test import ask
+from perfgate.clients.first_answers import ask
 from perfgate.core.errors import RunError
 from perfgate.core.failures import diagnose
 from perfgate.core.measurement import Measurement

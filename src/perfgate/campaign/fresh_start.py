@@ -28,9 +28,8 @@ from perfgate.campaign.serving import (
 from perfgate.clients import blocks
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.client_facts import client_facts
-from perfgate.clients.first_answers import compared_with_texts
+from perfgate.clients.first_answers import ANSWER_WITHIN_S, ask, compared_with_texts
 from perfgate.clients.load_files import of_offline, parsed_load, write_server_cpu
-from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core import raw_log
 from perfgate.core.command import Command, Step
 from perfgate.core.durable_files import write_errors_named

@@ -1,1 +1,1 @@
-"""Clients: the programs that put load on a server. One module each."""
+"""Clients: the programs that put load on a server."""

@@ -10,16 +10,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from perfgate.clients.base import Client, Target, client, program_version, with_asked
+from perfgate.clients.base import (
+    Client,
+    Target,
+    client,
+    program_version,
+    unsupported,
+    with_asked,
+)
 from perfgate.clients.logs import left
 from perfgate.clients.report_tables import (
     AIPERF,
     has_latency,
+    is_object_with,
     require_lengths,
     require_ordered,
 )
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import lookup
@@ -37,14 +45,6 @@ _VERSION_WITHIN_S = 60
 _CHECK = "check the installed aiperf against perfgate's parser"
 
 _STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p99": "p99"}
-# What AIPerf calls "inter token latency" is (latency - TTFT) / (tokens - 1), our TPOT; the gaps
-# between streamed chunks, our ITL, are its "inter chunk latency".
-_LATENCIES = {
-    "ttft": "time_to_first_token",
-    "tpot": "inter_token_latency",
-    "itl": "inter_chunk_latency",
-    "e2el": "request_latency",
-}
 
 
 @client("aiperf")
@@ -53,8 +53,8 @@ class AIPerf(Client):
 
     name = "aiperf"
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
-        """See `Client.version`."""
+    def version(self, _build: EngineBuild, locations: Locations) -> str:
+        """See `MeasuringProgram.version`."""
         return program_version(PROGRAM, locations, _VERSION_WITHIN_S)
 
     def command(
@@ -65,7 +65,10 @@ class AIPerf(Client):
         Raises:
             InputError: the workload is of a kind that this client does not make.
         """
-        isl, osl = _lengths(workload)
+        isl, osl = workload.isl, workload.osl
+        if workload.dataset != "synthetic" or isl is None or osl is None:
+            problem = "aiperf supports only synthetic prompts of one length"
+            raise unsupported(workload, problem, "dataset synthetic, isl and osl given")
         endpoint_type = "completions" if workload.api == "completions" else "chat"
         argv = [*target.locations.find(PROGRAM), "profile", "--model", target.endpoint.model]
         argv += ["--url", target.endpoint.url, "--endpoint-type", endpoint_type]
@@ -73,7 +76,13 @@ class AIPerf(Client):
         argv += ["--tokenizer", target.tokenizer]
         argv += ["--isl", str(isl), "--isl-stddev", "0", "--osl", str(osl), "--osl-stddev", "0"]
         argv += ["--random-seed", str(point.seed)]
-        argv += _load(workload, point)
+        argv += ["--concurrency", str(point.concurrency), "--request-count", str(point.requests)]
+        if point.warmup_requests:
+            argv += ["--warmup-request-count", str(point.warmup_requests)]
+        if workload.max_request_rate is not None:
+            # Without a rate AIPerf 0.13 keeps one core busy while it waits for a free slot.
+            rate = format(workload.max_request_rate, "g")
+            argv += ["--request-rate", rate, "--arrival-pattern", "constant"]
         argv += ["--use-legacy-max-tokens", "--extra-inputs", "temperature:0"]
         if workload.ignore_eos:
             argv += ["--extra-inputs", "ignore_eos:true"]
@@ -100,47 +109,21 @@ class AIPerf(Client):
         fields = left(path, (str(path),))
         if not isinstance(fields, dict):
             raise RunError("no_metrics", f"{path.name} holds no JSON object")
-        _require_schema(fields, f"{path.name} has schema version")
-        summary = _Summary(fields)
+        summary = _Summary(fields, f"{path.name} has schema version")
         summary.require_complete(point.requests)
         facts = _facts(summary)
-        _require_lengths(summary, workload)
+        # The extremes too: one long answer must not make up for a short one.
+        extremes = ("avg", "min", "max")
+        osls = [summary.value("output_sequence_length", one, "tokens") for one in extremes]
+        hint = "check that the engine does not cut prompts"
+        isl = summary.value("input_sequence_length", "avg", "tokens")
+        require_lengths(workload, isl, osls, LENGTH_TOLERANCE, 0, hint)
         facts["prompt_tokens_cached"] = _require_cold_cache(summary)
         metrics = _metrics(summary, streaming=workload.streaming, osl=workload.osl)
         return with_asked(Measurement(metrics, facts), point)
 
 
-def _load(workload: Workload, point: LoadPoint) -> list[str]:
-    """How many requests, how many of them at once, how fast."""
-    argv = ["--concurrency", str(point.concurrency), "--request-count", str(point.requests)]
-    if point.warmup_requests:
-        argv += ["--warmup-request-count", str(point.warmup_requests)]
-    if workload.max_request_rate is not None:
-        # Without a rate AIPerf 0.13 keeps one core busy while it waits for a free slot.
-        rate = format(workload.max_request_rate, "g")
-        argv += ["--request-rate", rate, "--arrival-pattern", "constant"]
-    return argv
-
-
-def _lengths(workload: Workload) -> tuple[int, int]:
-    """The asked ISL and OSL.
-
-    Raises:
-        InputError: the workload's prompts are of a kind that is not set up for aiperf.
-    """
-    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
-        raise InputError(
-            "aiperf supports only synthetic prompts of one length",
-            field="workload",
-            found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
-            expected="dataset synthetic, isl and osl given",
-        )
-    return workload.isl, workload.osl
-
-
-def is_report(fields: object) -> bool:
-    """Whether decoded JSON is such a summary."""
-    return isinstance(fields, dict) and {"aiperf_version", "schema_version"} <= set(fields)
+is_report = is_object_with("aiperf_version", "schema_version")
 
 
 def parse_file(fields: Mapping[str, Any]) -> Measurement:
@@ -152,30 +135,27 @@ def parse_file(fields: Mapping[str, Any]) -> Measurement:
     Raises:
         RunError: it is of an unknown schema, not whole, not finite, or tells of failed requests.
     """
-    _require_schema(fields, "AIPerf's schema version is")
-    summary = _Summary(fields)
+    summary = _Summary(fields, "AIPerf's schema version is")
     summary.require_complete(max(int(summary.count("request_count", "requests") or 0), 1))
     streaming = "time_to_first_token" in fields
     facts = {**_facts(summary), "streaming": streaming}
     longest = summary.value("output_sequence_length", "max", "tokens")
     facts["prompt_tokens_cached"] = _require_cold_cache(summary)
-    facts |= {name: value for name, value in _concurrency(fields).items() if value is not None}
+    # How many requests were in flight at most; releases that tell what was asked tell that too.
+    asked = _at(fields, "input_config", "loadgen", "concurrency")
+    peak = _at(fields, "effective_concurrency", "max")
+    facts |= {"concurrency": asked} if type(asked) is int else {}
+    facts |= {"concurrency_peak": peak} if isinstance(peak, int | float) else {}
     metrics = _metrics(summary, streaming=streaming, osl=round(longest))
     require_ordered(metrics)
     return Measurement(metrics, facts)
 
 
-def _concurrency(fields: Mapping[str, Any]) -> dict[str, Json]:
-    """How many requests were in flight at most; releases that tell what was asked tell that too."""
-    seen = fields.get("effective_concurrency")
-    peak = seen.get("max") if isinstance(seen, dict) else None
-    asked = fields.get("input_config")
-    for name in ("loadgen", "concurrency"):
-        asked = asked.get(name) if isinstance(asked, dict) else None
-    return {
-        "concurrency": asked if type(asked) is int else None,
-        "concurrency_peak": peak if isinstance(peak, int | float) else None,
-    }
+def _at(fields: Any, *path: str) -> Any:
+    """What stands there in objects within objects; None: nothing."""
+    for name in path:
+        fields = fields.get(name) if isinstance(fields, dict) else None
+    return fields
 
 
 class _Summary:
@@ -183,10 +163,18 @@ class _Summary:
 
     Args:
         fields: what the file holds.
+        told: what names its schema in messages.
+
+    Raises:
+        RunError: ``no_metrics``, it is of an unknown schema.
     """
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
+    def __init__(self, fields: Mapping[str, Any], told: str) -> None:
         self.fields = fields
+        schema = str(fields.get("schema_version"))
+        if schema.partition(".")[0] != "1":
+            message, evidence = f"{told} {schema}; 1.x is known", f'"schema_version": "{schema}"'
+            raise RunError("no_metrics", message, evidence=(evidence,), hint=_CHECK)
 
     def value(self, tag: str, statistic: str, kind: str, *, may_be_zero: bool = False) -> float:
         """A statistic of a metric, positive (or zero, where it may be) and finite; times in ms.
@@ -216,9 +204,7 @@ class _Summary:
         """
         succeeded = self.count("request_count", "requests") or 0
         failed = self.count("error_request_count", "requests")
-        problems = []
-        if failed:
-            problems.append(f"{failed:g} requests failed")
+        problems = [f"{failed:g} requests failed"] if failed else []
         if succeeded != requests:
             problems.append(f"{succeeded:g} of {requests} requests succeeded")
         is_whole = self.fields.get("was_cancelled") is False
@@ -228,11 +214,10 @@ class _Summary:
             raise self._error("incomplete", "; ".join(problems))
 
     def _number(self, tag: str, statistic: str, kind: str) -> float:
-        metric = self.fields.get(tag)
-        found = metric.get(statistic) if isinstance(metric, dict) else None
-        if not isinstance(metric, dict) or not isinstance(found, int | float):
+        found = _at(self.fields, tag, statistic)
+        if not isinstance(found, int | float):
             raise self._error("no_metrics", f"{RESULT} has no {statistic} of {tag}")
-        unit = metric.get("unit")
+        unit = _at(self.fields, tag, "unit")
         known_kind, factor = AIPERF.units.get(str(unit), ("", 1.0))
         if known_kind != kind:
             message = f"{RESULT} gives {tag} in {unit!r}, which is not a known unit of {kind}"
@@ -241,38 +226,20 @@ class _Summary:
 
     def _error(self, failure: str, message: str) -> RunError:
         """With AIPerf's own summary of failed requests, one line each, the first few."""
-        lines = []
         errors = self.fields.get("error_summary")
-        for entry in errors if isinstance(errors, list) else []:
-            details = entry.get("error_details") if isinstance(entry, dict) else None
-            if isinstance(details, Mapping):
-                kind, told = details.get("type"), details.get("message")
-                lines.append(f"{entry.get('count')} × {kind}: {told}"[:300])
+        entries = errors if isinstance(errors, list) else []
+        lines = [
+            f"{entry.get('count')} × {details.get('type')}: {details.get('message')}"[:300]
+            for entry in entries
+            if isinstance(details := _at(entry, "error_details"), dict)
+        ]
         return RunError(failure, message, evidence=tuple(lines[:3]))
-
-
-def _require_schema(fields: Mapping[str, Any], told: str) -> None:
-    schema = str(fields.get("schema_version"))
-    if schema.partition(".")[0] != "1":
-        evidence = (f'"schema_version": "{schema}"',)
-        message = f"{told} {schema}; 1.x is known"
-        raise RunError("no_metrics", message, evidence=evidence, hint=_CHECK)
 
 
 def _log_errors(path: Path) -> tuple[str, ...]:
     log = path.parent / "logs" / "aiperf.log"
     errors = (line for _, line in lines_with(log, (" - error - ",)) if " - ERROR - " in line)
     return tuple(redact(line.strip())[:300] for line in islice(errors, 3))
-
-
-def _require_lengths(summary: _Summary, workload: Workload) -> None:
-    _lengths(workload)
-    isl = summary.value("input_sequence_length", "avg", "tokens")
-    # The extremes too: one long answer must not make up for a short one.
-    points = ("avg", "min", "max")
-    osls = [summary.value("output_sequence_length", point, "tokens") for point in points]
-    hint = "check that the engine does not cut prompts"
-    require_lengths(workload, isl, osls, LENGTH_TOLERANCE, 0, hint)
 
 
 def _require_cold_cache(summary: _Summary) -> int | None:
@@ -299,11 +266,12 @@ def _facts(summary: _Summary) -> dict[str, Json]:
 
 def _metrics(summary: _Summary, *, streaming: bool, osl: int | None) -> dict[str, float]:
     found = {}
-    for short, tag in _LATENCIES.items():
+    for short, row in AIPERF.breakdowns.items():
         is_there = has_latency(short, streaming=streaming, one_token=osl == 1)
         for statistic, key in _STATISTICS.items() if is_there else ():
             name = f"{short}_{statistic}_ms"
-            found[name] = summary.value(tag, key, "time", may_be_zero=lookup(name).may_be_zero)
+            may_be_zero = lookup(name).may_be_zero
+            found[name] = summary.value(row.keys[0], key, "time", may_be_zero=may_be_zero)
     for name, row in AIPERF.metrics.items():
         found[name] = summary.value(row.keys[0], "avg", row.kind)
     found["duration_s"] /= 1e3

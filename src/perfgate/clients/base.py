@@ -6,30 +6,32 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.command import Command, Step
-from perfgate.core.errors import MissingProgram
+from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import Program, interpreter_of
 from perfgate.core.registry import Registry
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario, Workload
+from perfgate.scenarios.scenario import LoadPoint, Scenario, Workload
 
 _PACKAGE_WITHIN_S = 30.0
 
 
 def with_asked(measured: Measurement, point: LoadPoint) -> Measurement:
     """The measurement, with what was asked for among its facts."""
-    asked = {
-        "requests_asked": point.requests,
-        "concurrency": point.concurrency,
-        "seed": point.seed,
-    }
+    asked = {"requests_asked": point.requests, "concurrency": point.concurrency, "seed": point.seed}
     return Measurement(measured.metrics, {**measured.facts, **asked})
+
+
+def unsupported(workload: Workload, problem: str, expected: str) -> InputError:
+    """The error of prompts that a client does not make."""
+    found = f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}"
+    return InputError(problem, field="workload", found=found, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -49,35 +51,57 @@ class Target:
     client_version: str = ""
 
 
-class Offline(ABC):
-    """One program that measures with the engine inside itself. Stateless."""
+class MeasuringProgram(ABC):
+    """A client or an evaluator. Stateless.
+
+    Attributes:
+        of_engine: whether it comes with the engine, and so is where that is: in its container.
+    """
 
     name: str
+    of_engine = False
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
-        """As an evaluator: accuracy task → its scores, ``<metric>:<filter>``, where known."""
+        """Of an evaluator: accuracy task → its scores, ``<metric>:<filter>``, where they are known
+        before it is measured.
+        """
         return {}
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
-        """The program's version: that of the engine's build, as it comes with the engine."""
+    @abstractmethod
+    def version(self, build: EngineBuild, locations: Locations) -> str:
+        """The installed program's version: that of the engine's build, where it comes with it.
+
+        Raises:
+            MissingProgram: the program is not installed.
+        """
+
+
+class Offline(MeasuringProgram):
+    """One program that measures with the engine inside itself, with which it comes."""
+
+    of_engine = True
+
+    def version(self, build: EngineBuild, _locations: Locations) -> str:
+        """See `MeasuringProgram.version`."""
         return build.version
 
     @abstractmethod
     def steps(
-        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
+        self, scenario: Scenario, build: EngineBuild, what: Any, locations: Locations
     ) -> tuple[Step, ...]:
         """The calls that measure `what`; the last one measures, those before prepare.
 
-        All run in one folder, where the last leaves its results.
+        All run in one folder, where the last leaves its results. An evaluator is given accuracy
+        tasks alone, a client whatever names it.
 
         Raises:
             InputError: this build cannot do it, or a dataset is missing or not what is asked.
         """
 
     @abstractmethod
-    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
-        """Read what the finished calls left in `folder`: files, and the logs ``benchmark.out``.
+    def parse(self, scenario: Scenario, what: Any, folder: Path) -> Measurement:
+        """Read what the calls of `steps` left in `folder`: files, and the logs ``benchmark.out``.
 
         Raises:
             RunError: the results are missing, cut, not finite, or not what was asked.
@@ -140,34 +164,14 @@ def same_release(one: str, other: str) -> bool:
         return one == other
 
 
-class Client(ABC):
-    """One load client. Stateless.
+class Client(MeasuringProgram):
+    """One load client.
 
     Attributes:
-        of_engine: whether it comes with the engine, and so is where that is: in its container.
         source: name of the engine whose package it is in, though it measures any; empty: none's.
     """
 
-    name: str
-    of_engine = False
     source = ""
-
-    @abstractmethod
-    def version(self, build: EngineBuild, locations: Locations) -> str:
-        """The installed program's version: that of the engine's build, where it comes with it.
-
-        Raises:
-            MissingProgram: the program is not installed.
-        """
-
-    def input_counted_by(self, version: str) -> Literal["client", "server"]:  # noqa: ARG002
-        """Who counts the input tokens that a release reports: of the server's, a chat template is
-        part, so that they tell nothing of the dataset.
-
-        Args:
-            version: the release; empty: not known.
-        """
-        return "client"
 
     @abstractmethod
     def command(

@@ -48,17 +48,17 @@ class Server(NamedTuple):
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """The command line, as `blocks.command` writes it.
+
+    A prompt has ``isl`` words, an answer ``osl`` tokens; of at most ``most`` pairs of blocks,
+    ``pairs`` are to be kept, in which others used no larger share of the machine than ``others``.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", action="append", required=True, help="side=host:port=pid")
     parser.add_argument("--model", required=True)
-    parser.add_argument("--concurrency", type=int, required=True)
-    parser.add_argument("--isl", type=int, required=True, help="words of a prompt")
-    parser.add_argument("--osl", type=int, required=True, help="tokens of an answer")
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--pairs", type=int, required=True, help="pairs of blocks to keep")
-    parser.add_argument("--most", type=int, required=True, help="pairs to make for them")
-    parser.add_argument("--others", type=float, required=True, help="share of the machine")
+    for name in ("concurrency", "isl", "osl", "seed", "pairs", "most"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--others", type=float, required=True)
     return parser.parse_args(argv)
 
 
@@ -69,17 +69,12 @@ def answered_tokens(server: Server, arguments: argparse.Namespace, prompt: str) 
         ValueError: the answer is broken, short or an error.
         OSError, http.client.HTTPException: there is none.
     """
-    body = {
-        "model": arguments.model,
-        "prompt": prompt,
-        "max_tokens": arguments.osl,
-        "temperature": 0,
-        "ignore_eos": True,
-    }
+    asked = {"model": arguments.model, "prompt": prompt, "max_tokens": arguments.osl}
+    body = json.dumps({**asked, "temperature": 0, "ignore_eos": True})
     connection = http.client.HTTPConnection(server.host, server.port, timeout=_ANSWER_WITHIN_S)
     try:
         headers = {"Content-Type": "application/json"}
-        connection.request("POST", "/v1/completions", json.dumps(body), headers)
+        connection.request("POST", "/v1/completions", body, headers)
         answer = connection.getresponse()
         said = answer.read(_LARGEST_ANSWER)
     finally:

@@ -145,12 +145,8 @@ def parse(folder: Path, side: str, pairs: int) -> Measurement:
     kept = [one for one in report.pairs if one.kept]
     thrown = [one.others for one in report.pairs if not one.kept]
     ratios = [_log_ratio(one) for one in kept]
-    facts = BlockFacts(
-        len(kept),
-        len(thrown),
-        round(max(thrown, default=0.0), 3),
-        round(stdev(ratios), 5) if len(ratios) > 1 else 0.0,
-    )
+    most, noise = max(thrown, default=0.0), stdev(ratios) if len(ratios) > 1 else 0.0
+    facts = BlockFacts(len(kept), len(thrown), round(most, 3), round(noise, 5))
     disturbed: tuple[str, ...] = ()
     if len(kept) < max(1, _ENOUGH * pairs):
         used = f"other programs used {100 * fmean(thrown):.0f} % of the machine"

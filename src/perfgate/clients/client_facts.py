@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.datasets import not_sharegpt_v3
+from perfgate.clients.report_tables import number_of
+from perfgate.clients.serving_clients import ServingClient
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import Scenario, Workload
@@ -51,14 +53,12 @@ def client_facts(
     facts["client_version"] = version
     documented = load.client_version
     if documented is not None and not same_release(documented, version):
-        facts[CLIENT_DIFFERS] = (
-            f"{client.name} {version} measured, the document's values are of {documented}"
-        )
+        told = f"{client.name} {version} measured, the document's values are of {documented}"
+        facts[CLIENT_DIFFERS] = told
     if client.source == build.name and not same_release(version, build.version):
-        facts[CLIENT_AND_SERVER_DIFFER] = (
-            f"client {version}, server {build.version}: releases of {build.name} are mixed"
-        )
-    by_tokens = _by_tokens(client, version, scenario, measured)
+        told = f"client {version}, server {build.version}: releases of {build.name} are mixed"
+        facts[CLIENT_AND_SERVER_DIFFER] = told
+    by_tokens = _by_tokens(client, target, scenario, measured)
     if load.dataset == "sharegpt" and (by_tokens is None or DATASET_NOT_COMPARABLE in by_tokens):
         other = not_sharegpt_v3(target.locations)
         facts |= {} if other is None else {DATASET_DIFFERS: other}
@@ -91,41 +91,41 @@ def other_lengths(load: Workload, measured: Measurement) -> dict[str, Json]:
     """
     if load.dataset != "real":
         return {}
-    asked = {"ISL": load.isl, "OSL": load.osl}
-    shown = {"ISL": measured.facts.get("isl"), "OSL": measured.facts.get("osl")}
     other = [
-        f"mean {name} {length:.6g} tokens, the scenario has {wanted}"
-        for name, wanted in asked.items()
+        f"mean {name.upper()} {length:.6g} tokens, the scenario has {wanted}"
+        for name, wanted in (("isl", load.isl), ("osl", load.osl))
         if wanted is not None
-        and isinstance(length := shown[name], int | float)
+        and (length := number_of(measured.facts, name)) is not None
         and abs(length - wanted) > REAL_TOLERANCE * wanted
     ]
     return {DATASET_DIFFERS: "; ".join(other)} if other else {}
 
 
 def _by_tokens(
-    client: Client, version: str, scenario: Scenario, measured: Measurement
+    client: Client, target: Target, scenario: Scenario, measured: Measurement
 ) -> dict[str, Json] | None:
-    """Whether the prompts are the document's, by their tokens; None: none are documented."""
+    """Whether the prompts are the document's, by their tokens; None: none are documented.
+
+    Where the server counts them, a chat template is part of them: they tell nothing of the dataset.
+    """
     load, found = scenario.workload, measured.facts.get("input_tokens")
     if load is None or load.input_tokens is None or len(scenario.points()) != 1:
         return None
     if not isinstance(found, int):
         return None
     documented = load.input_tokens
-    if client.input_counted_by(version) == "server":
-        return {
-            DATASET_NOT_COMPARABLE: (
-                f"{client.name} {version} counts input tokens by the server's usage, chat template "
-                f"and all: {found} cannot be compared with the {documented} documented"
-            )
-        }
+    table = client.options(target).table if isinstance(client, ServingClient) else None
+    if table is not None and table.input_counted_by == "server":
+        told = (
+            f"{client.name} {target.client_version} counts input tokens by the server's usage, "
+            f"chat template and all: {found} cannot be compared with the {documented} documented"
+        )
+        return {DATASET_NOT_COMPARABLE: told}
     tolerance = SYNTHETIC_TOLERANCE if load.dataset == "synthetic" else 0.0
     if abs(found - documented) <= tolerance * documented:
         return {}
-    return {
-        DATASET_DIFFERS: (
-            f"{found} input tokens, {documented} documented: other prompts than the document's "
-            "(another dataset file, tokenizer, seed, or release of the client)"
-        )
-    }
+    told = (
+        f"{found} input tokens, {documented} documented: other prompts than the document's "
+        "(another dataset file, tokenizer, seed, or release of the client)"
+    )
+    return {DATASET_DIFFERS: told}

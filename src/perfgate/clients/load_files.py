@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perfgate.clients import blocks
 from perfgate.clients.base import Client
+from perfgate.clients.report_tables import number_of
 from perfgate.core.durable_files import read_json, write_json
 from perfgate.core.measurement import Measurement
 from perfgate.scenarios.scenario import LoadPoint, Scenario
@@ -96,11 +97,9 @@ def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[
     Less disturbed by a busy neighbour than wall-clock time: waiting for a core costs nothing. Only
     known where the client tells the true output length.
     """
-    if not cpu_s > 0:  # NaN, where it is not known, is not above it either
-        return {}
-    osl = measured.facts.get("osl")
-    completed = measured.facts.get("requests_completed")
-    if not isinstance(osl, int | float) or not isinstance(completed, int | float):
+    osl, completed = (number_of(measured.facts, name) for name in ("osl", "requests_completed"))
+    # NaN, where it is not known, is not above 0 either.
+    if not cpu_s > 0 or osl is None or completed is None:
         return {}
     tokens = osl * (completed + point.warmup_requests)
     return {"server_cpu_s_per_1k_tokens": 1000.0 * cpu_s / tokens}

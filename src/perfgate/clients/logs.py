@@ -2,26 +2,92 @@
 
 A log of a server run has gigabytes, a report in it a few kilobytes. A log is read in blocks, and a
 block is only split into lines where one of the words stands that a report has, which each
-report's parser names in its ``WORDS``.
+report's parser names in its ``WORDS``. Lines are freed from what terminals, launchers and loggers
+put around them; what they mean is the business of that parser.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perfgate.clients.report_lines import Line, line_of
 from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
 from perfgate.core.raw_log import LONGEST_LINE, MOST_SEARCHED
+from perfgate.core.redaction import redact
 from perfgate.core.untrusted_files import FileTooLarge, open_regular, read_regular
 
 BLOCK = 2**20  # bytes: no report is longer
 MOST_BLOCKS = 32  # that are split into lines
 MOST_LINES = 1_000_000
 LARGEST_LOG = 2**34  # bytes; a sparse file may claim any size
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+# In front of a line, in any order: mpirun's and srun's rank, dates and times as loggers, log
+# collectors and TensorRT-LLM write them, TensorRT-LLM's own marks (issues #6294 and #7104).
+_PREFIX = re.compile(
+    r"""\s*(?:
+        \[\d+,\d+\](?:<std(?:out|err)>)?:
+      | \d{1,4}:[ ]
+      | \[\d{2}/\d{2}/\d{4}-\d{2}:\d{2}:\d{2}\]
+      | \[?\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?(?=\s)
+      | \[(?:TRT-LLM|TensorRT-LLM)\]
+      | \[(?:[TDVIWEF]|INFO|WARNING|ERROR)\]
+      | \[RANK[ ]\d+\]
+    )""",
+    re.VERBOSE,
+)
+_SHOWN = 300  # characters of a line that are shown as evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a file.
+
+    Attributes:
+        number: its number, from 1 on.
+        raw: as it stands in the file.
+        text: what the program printed, without blanks at its ends.
+    """
+
+    number: int
+    raw: str
+    text: str
+
+    @property
+    def evidence(self) -> str:
+        """The line as it is shown to people: redacted."""
+        return redact(_ESCAPE.sub("", self.raw).strip())[:_SHOWN]
+
+    def labelled(self) -> tuple[str, str] | None:
+        """Label and value of ``label: value``; None for any other line."""
+        label, colon, value = self.text.partition(":")
+        return (label.rstrip(), value.strip()) if colon and label.strip() else None
+
+
+def lines_of(content: str) -> tuple[Line, ...]:
+    """The lines of a text, blank ones among them."""
+    return tuple(line_of(raw, number) for number, raw in enumerate(content.split("\n"), start=1))
+
+
+def line_of(raw: str, number: int) -> Line:
+    """One line; a progress bar that was written over counts as its last state."""
+    text = _ESCAPE.sub("", raw).rstrip("\r\n").rpartition("\r")[2]
+    begin = 0
+    while found := _PREFIX.match(text, begin):
+        begin = found.end()
+    text = text[begin:].strip()
+    return Line(number, raw, raw if text == raw else text)
+
+
+def last_line(lines: tuple[Line, ...]) -> tuple[str, ...]:
+    """The last line with something on it, as evidence of where a report stops."""
+    return next(((line.evidence,) for line in reversed(lines) if line.evidence), ())
+
+
 IsReport = Callable[[tuple[Line, ...]], bool]
 
 

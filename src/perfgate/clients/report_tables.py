@@ -1,16 +1,17 @@
-"""Reports of load clients: which row is which metric or fact, and whether the numbers agree.
+"""Reports of programs: what is a number, which row is which metric or fact, do the numbers agree.
 
-The rows are in reports.toml. A report whose numbers contradict each other was cut, mixed with
-another one or miscounted: none of its numbers is used then.
+The rows of load clients are in reports.toml. A report whose numbers contradict each other was cut,
+mixed with another one or miscounted: none of its numbers is used then.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from perfgate.clients.report_lines import plain_fact
+from perfgate.clients.logs import Line
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain
@@ -23,9 +24,13 @@ SLACK = 0.01
 # The mean of per-request rates may exceed the rate of the whole at concurrency 1: 0.7 % in NVIDIA's
 # own DeepSeek-V3.2 min-latency report.
 PER_USER_SLACK = 0.1
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
+_LONGEST_NUMBER = 300  # characters
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 FROM_STREAM = ("ttft", "tpot", "itl")
 FROM_SECOND_TOKEN = ("tpot", "itl")
+_FEWEST_ROWS = 2  # of a report, by their labels: one alone may be a line of a log
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Row:
         optional: whether some releases lack it.
         streamed: whether it is there only where answers were streamed.
         whole: whether it is a whole number.
+        drafts: whether it is of speculative decoding: 0 where the server tells none, or several
+            statistics, whose mean counts.
     """
 
     keys: tuple[str, ...] = ()
@@ -49,6 +56,7 @@ class Row:
     optional: bool = False
     streamed: bool = False
     whole: bool = False
+    drafts: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,12 +66,15 @@ class Table:
     Attributes:
         metrics: canonical metric → its row.
         facts: fact → its row.
+        breakdowns: latency (``ttft``), metric or fact of which several statistics are told → its
+            row; its label is what stands before each of these.
         ignored: keys and labels that say nothing of a measurement.
         units: unit that the report names → its kind, and the factor to perfgate's.
     """
 
     metrics: Mapping[str, Row]
     facts: Mapping[str, Row]
+    breakdowns: Mapping[str, Row] = field(default_factory=dict)
     ignored: frozenset[str] = frozenset()
     units: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
@@ -85,13 +96,86 @@ class Table:
     @cached_property
     def known_keys(self) -> frozenset[str]:
         """All keys that are a metric, a fact or ignored."""
-        keys = (key for row in self.facts.values() for key in row.keys)
+        rows = (*self.facts.values(), *self.breakdowns.values())
+        keys = (key for row in rows for key in row.keys)
         return frozenset({*self.metric_keys, *keys, *self.ignored})
 
     def facts_of(self, values: Mapping[str, object]) -> dict[str, Json]:
         """The facts that a JSON result has, key → value; those that are null left out."""
         found = {name: plain_fact(values.get(row.keys[0])) for name, row in self.facts.items()}
         return {name: value for name, value in found.items() if value is not None}
+
+    def has_rows(self, lines: Iterable[Line], is_row: Callable[[str], object]) -> bool:
+        """Whether rows of a printed report are among the lines, its beginning there or not.
+
+        Args:
+            lines: what a program printed.
+            is_row: whether a label is one that this table does not have.
+        """
+        labels = {found[0] for line in lines if (found := line.labelled())}
+        rows = [one for one in labels if squeezed(one) in self.metric_labels or is_row(one)]
+        return len(rows) >= _FEWEST_ROWS
+
+
+def is_object_with(*keys: str) -> Callable[[object], bool]:
+    """Whether decoded JSON is an object with these fields, by which a program's report is known."""
+    return lambda fields: isinstance(fields, dict) and set(keys) <= fields.keys()
+
+
+def number(value: str) -> float | None:
+    """The number that `value` is, perhaps NaN or infinite; None if it is none.
+
+    Thousands separators, exponents and a percent sign (which is dropped, not divided by) are known.
+    """
+    text = value.strip().removesuffix("%").strip()
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    if _GROUPED.fullmatch(text):
+        text = text.replace(",", "")
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def positive(value: object, evidence: str) -> float:
+    """A measured value: a number, finite, above zero.
+
+    Args:
+        value: number, or text that must be one.
+        evidence: the line or field that it stands in.
+
+    Raises:
+        RunError: ``no_metrics``, it is anything else.
+    """
+    found = not_negative(value, evidence)
+    if not found > 0:
+        raise _no_metric(found, evidence)
+    return found
+
+
+def not_negative(value: object, evidence: str) -> float:
+    """A measured value that may be zero, too; otherwise as `positive`.
+
+    Raises:
+        RunError: ``no_metrics``, it is anything else.
+    """
+    found = number(value) if isinstance(value, str) else value
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise RunError("no_metrics", "a metric has no number", evidence=(evidence,))
+    if not 0 <= found < float("inf"):
+        raise _no_metric(found, evidence)
+    return float(found)
+
+
+def _no_metric(found: float, evidence: str) -> RunError:
+    return RunError("no_metrics", f"a metric is {found:g}", evidence=(evidence,))
+
+
+def plain_fact(value: object) -> Json:
+    """A fact of a decoded report; NaN and infinity are no JSON and become text."""
+    if isinstance(value, dict):
+        return {str(key): plain_fact(held) for key, held in value.items()}
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return str(value)
+    return value if isinstance(value, str | int | float | bool) else None
 
 
 def squeezed(label: str) -> str:

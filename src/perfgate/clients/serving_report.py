@@ -14,19 +14,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfgate.clients.report_lines import (
-    FEWEST_ROWS,
-    Line,
-    last_line,
-    not_negative,
-    number,
-    plain_fact,
-    positive,
-)
+from perfgate.clients.logs import Line, last_line
 from perfgate.clients.report_tables import (
     SERVING,
     has_latency,
+    is_object_with,
+    not_negative,
+    number,
     number_of,
+    plain_fact,
+    positive,
     require_one,
     require_ordered,
     require_totals,
@@ -64,20 +61,15 @@ _COUNT_NOTED = 0.1
 _COUNT_REFUSED = 0.5
 
 
-def is_report(fields: object) -> bool:
-    """Whether decoded JSON is such a report."""
-    return isinstance(fields, dict) and {"completed", "request_throughput"} <= set(fields)
+_KEYS = ("completed", "request_throughput")
+is_report = is_object_with(*_KEYS)
+# Only SGLang encodes the answers again, in all releases.
+is_of_sglang = is_object_with(*_KEYS, "total_output_tokens_retokenized")
 
 
 def is_of_vllm(fields: Mapping[str, Any]) -> bool:
     """Whether vLLM wrote it, not TensorRT-LLM: only vLLM counts failures in it."""
     return bool({"failed", "endpoint_type", "label"} & set(fields))
-
-
-def is_of_sglang(fields: object) -> bool:
-    """Whether SGLang wrote it: only it encodes the answers again."""
-    retokenized = "total_output_tokens_retokenized"
-    return is_report(fields) and isinstance(fields, dict) and retokenized in fields
 
 
 def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Measurement:
@@ -132,10 +124,11 @@ def _read(
         elif key not in SERVING.known_keys:
             unknown.append(key)
         elif key in SERVING.metric_keys and value is not None:
-            name = SERVING.metric_keys[key]
-            if name not in ("acceptance_length", "draft_acceptance_rate"):
-                metrics[name] = positive(value, evidence(key))
-    metrics |= _acceptance(fields, evidence)
+            row = SERVING.metrics[SERVING.metric_keys[key]]
+            told = value.get("mean") if row.drafts and isinstance(value, dict) else value
+            if told or not row.drafts:
+                measured = positive(told, evidence(key)) * row.factor
+                metrics[SERVING.metric_keys[key]] = measured
     if fields.get("input_throughput") is not None and "output_throughput" in metrics:
         read = positive(fields["input_throughput"], evidence("input_throughput"))
         metrics.setdefault("total_token_throughput", read + metrics["output_throughput"])
@@ -155,18 +148,6 @@ def _completed(metrics: dict[str, float]) -> dict[str, float]:
     if "tpot_mean_ms" in metrics:
         metrics["output_speed_per_user"] = 1e3 / metrics["tpot_mean_ms"]
     return metrics
-
-
-def _acceptance(fields: Mapping[str, Any], evidence: Callable[[str], str]) -> dict[str, float]:
-    """Metrics of speculative decoding; where the server tells none they are 0 or not there."""
-    found: dict[str, float] = {}
-    for name, divisor in (("acceptance_length", 1), ("draft_acceptance_rate", 100)):
-        for key in SERVING.metrics[name].keys:
-            value = fields.get(key)
-            told = value.get("mean") if isinstance(value, dict) else value
-            if told:
-                found.setdefault(name, positive(told, evidence(key)) / divisor)
-    return found
 
 
 def _require_complete(facts: Mapping[str, Json], evidence: str) -> None:
@@ -214,10 +195,7 @@ def is_printed(lines: tuple[Line, ...]) -> bool:
 
 def is_piece(lines: tuple[Line, ...]) -> bool:
     """Whether rows of a table stand there whose beginning does not: the head of a log was cut."""
-    labels = {found[0].lower() for line in lines if (found := line.labelled())}
-    known = SERVING.metric_labels
-    rows = [one for one in labels if squeezed(one) in known or _latency_key(one)]
-    return len(rows) >= FEWEST_ROWS and not is_printed(lines)
+    return SERVING.has_rows(lines, _latency_key) and not is_printed(lines)
 
 
 def is_printed_by_vllm(lines: tuple[Line, ...]) -> bool:
@@ -226,7 +204,7 @@ def is_printed_by_vllm(lines: tuple[Line, ...]) -> bool:
 
 
 def is_printed_by_sglang(lines: tuple[Line, ...]) -> bool:
-    """Whether SGLang printed it: only it encodes the answers again, in all releases."""
+    """Whether SGLang printed it (`is_of_sglang`)."""
     label = "Total generated tokens (retokenized)"
     return is_printed(lines) and any(line.text.startswith(label) for line in lines)
 
@@ -328,12 +306,7 @@ def count_facts(facts: Mapping[str, Json], workload: Workload) -> dict[str, Json
     encoded = number_of(facts, "output_tokens_retokenized")
     if not reported or encoded is None:
         return {}
-    completed = facts.get("requests_completed")
-    is_asked = (
-        isinstance(completed, int)
-        and workload.osl is not None
-        and reported == completed * workload.osl
-    )
+    is_asked = reported == (number_of(facts, "requests_completed") or 0) * (workload.osl or 0)
     fewer = encoded < (1 - _COUNT_NOTED) * reported
     if encoded < _COUNT_REFUSED * reported or (fewer and is_asked and not workload.ignore_eos):
         raise RunError(

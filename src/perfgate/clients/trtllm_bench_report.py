@@ -15,19 +15,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfgate.clients.report_lines import (
-    FEWEST_ROWS,
-    Line,
-    last_line,
-    number,
-    plain_fact,
-    positive,
-)
+from perfgate.clients.logs import Line, last_line
 from perfgate.clients.report_tables import (
+    LATENCIES,
     SLACK,
     TRTLLM_BENCH,
     contradiction,
+    is_object_with,
+    number,
     number_of,
+    plain_fact,
+    positive,
     require_gpus,
     require_one,
     require_ordered,
@@ -36,20 +34,10 @@ from perfgate.clients.report_tables import (
 )
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import METRICS
 
 CLIENT = "trtllm-bench"
 
-# What is told of each request, by the groups of rows that are printed: where JSON has it.
-_GROUPS = {
-    "Latency": "performance.request_latency_percentiles_ms",
-    "TTFT": "streaming_metrics.ttft_percentiles",
-    "TPOT": "streaming_metrics.tpot_percentiles",
-    "GTPS": "streaming_metrics.gen_tps_percentiles",
-    "DAR": "decoding_stats.draft_acceptance_rate_percentiles",
-    "AL": "decoding_stats.acceptance_length_percentiles",
-}
-_LATENCIES = {"Latency": "e2el", "TTFT": "ttft", "TPOT": "tpot"}
-_ACCEPTANCE = {"AL": "acceptance_length", "DAR": "draft_acceptance_rate"}
 _STATISTICS = {"average": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
 _EXTREMES = {"minimum": "min", "maximum": "max"}
 _NEEDED_POINTS = frozenset({"minimum", "maximum", "average", "p50", "p99"})
@@ -95,18 +83,14 @@ class _Report:
             RunError: ``no_metrics``, its numbers contradict each other.
         """
         self.metrics["e2el_mean_ms"] = self.metrics["mean_request_latency_ms"]
-        for group, short in _LATENCIES.items():
-            for point, (value, evidence) in self.groups.get(group, {}).items():
-                if point in _STATISTICS:
-                    self._again(f"{short}_{_STATISTICS[point]}_ms", value, evidence)
-                elif point in _EXTREMES:
-                    self.facts[f"{short}_{_EXTREMES[point]}_ms"] = _shown(value)
-        for group, name in _ACCEPTANCE.items():
-            if "average" in self.groups.get(group, {}):
-                self._again(name, *self.groups[group]["average"])
-        if speeds := self.groups.get("GTPS"):
-            told = {point: _shown(value) for point, (value, _) in speeds.items()}
-            self.facts["output_speed_percentiles"] = told
+        for name, row in TRTLLM_BENCH.breakdowns.items():
+            told = self.groups.get(row.labels[0], {})
+            if name in LATENCIES:
+                self._read_latency(name, told)
+            elif name in METRICS and "average" in told:
+                self._again(name, *told["average"])
+            elif name not in METRICS and told:
+                self.facts[name] = {point: _shown(value) for point, (value, _) in told.items()}
         if self.unknown:
             self.facts["unknown_labels"] = [*dict.fromkeys(self.unknown)]
         require_ordered(self.metrics)
@@ -116,6 +100,13 @@ class _Report:
         require_totals(self.metrics, counts, rounding)
         facts = {name: fact for name, fact in self.facts.items() if fact is not None}
         return Measurement(self.metrics, {"client": CLIENT, **facts})
+
+    def _read_latency(self, short: str, told: Mapping[str, tuple[object, str]]) -> None:
+        for point, (value, evidence) in told.items():
+            if point in _STATISTICS:
+                self._again(f"{short}_{_STATISTICS[point]}_ms", value, evidence)
+            elif point in _EXTREMES:
+                self.facts[f"{short}_{_EXTREMES[point]}_ms"] = _shown(value)
 
     def _again(self, name: str, value: object, evidence: str) -> None:
         """A metric that may be there already: both say the same."""
@@ -130,9 +121,7 @@ def _shown(value: object) -> Json:
     return number(value) if isinstance(value, str) else plain_fact(value)
 
 
-def is_report(fields: object) -> bool:
-    """Whether decoded JSON is such a report."""
-    return isinstance(fields, dict) and {"performance", "request_info"} <= set(fields)
+is_report = is_object_with("performance", "request_info")
 
 
 def parse(fields: Mapping[str, Any]) -> Measurement:
@@ -157,11 +146,10 @@ def parse(fields: Mapping[str, Any]) -> Measurement:
             raise RunError("no_metrics", f"the report has no {key}")
     if "requests_completed" not in found.facts:
         raise RunError("no_metrics", "the report has no request_info.num_requests")
-    for group, key in _GROUPS.items():
-        if isinstance(points := values.get(key), dict):
-            found.groups[group] = {
-                point: (value, _evidence(point, value)) for point, value in points.items()
-            }
+    for row in TRTLLM_BENCH.breakdowns.values():
+        if isinstance(points := values.get(row.keys[0]), dict):
+            told = {point: (value, _evidence(point, value)) for point, value in points.items()}
+            found.groups[row.labels[0]] = told
     found.facts["streaming"] = streaming
     # Up to 1.0 the share is in percent (#7102); one below one percent was never asked of an engine.
     share = number_of(found.facts, "kv_cache_fraction")
@@ -189,10 +177,7 @@ def is_printed(lines: Sequence[Line]) -> bool:
 
 def is_piece(lines: Sequence[Line]) -> bool:
     """Whether rows of a report stand there whose beginning does not: the head of a log was cut."""
-    labels = {found[0] for line in lines if (found := line.labelled())}
-    known = TRTLLM_BENCH.metric_labels
-    rows = [one for one in labels if squeezed(one) in known or _ROW.fullmatch(one)]
-    return len(rows) >= FEWEST_ROWS and not is_printed(lines)
+    return TRTLLM_BENCH.has_rows(lines, _ROW.fullmatch) and not is_printed(lines)
 
 
 def parse_printed(lines: tuple[Line, ...]) -> Measurement:

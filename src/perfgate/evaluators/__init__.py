@@ -1,1 +1,1 @@
-"""Evaluators: the programs that measure accuracy. One module each."""
+"""Evaluators: the programs that measure accuracy."""

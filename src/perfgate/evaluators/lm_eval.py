@@ -45,11 +45,18 @@ class LmEval(Evaluator):
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
-        """See `Evaluator.scores`."""
-        return known_scores()
+        """See `MeasuringProgram.scores`."""
+        found = {"gsm8k": _GSM8K}
+        for folder in reversed(_folders()):
+            for file in folder.glob("*/*.yaml"):
+                if file.stem == file.parent.name:
+                    found.pop(file.stem, None)
+                    if scores := _scores(file):
+                        found[file.stem] = scores
+        return found
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
-        """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
+    def version(self, _build: EngineBuild, locations: Locations) -> str:
+        """See `MeasuringProgram.version`; lm_eval does not tell it, so its Python is asked."""
         return package_version(LM_EVAL, "lm_eval", locations)
 
     def diagnose(self, log: Iterable[str]) -> RunError | None:
@@ -79,7 +86,11 @@ class LmEval(Evaluator):
         if task.limit is not None:
             argv += ["--limit", str(task.limit)]
         argv += ["--log_samples", "--output_path", str(results)]
-        return Command(tuple(argv), _environment(results, own=own))
+        env = {"DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
+        if own:
+            # The data is in the repository: no network, and no cache that runs could share.
+            env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(results / "huggingface")}
+        return Command(tuple(argv), env)
 
     def parse(self, task: AccuracyTask, folder: Path) -> Measurement:
         """See `Evaluator.parse`."""
@@ -101,14 +112,6 @@ def _model(target: Target, task: AccuracyTask, *, own: bool) -> dict[str, object
     elif target.tokenizer != target.endpoint.model:
         model["tokenizer"] = target.tokenizer
     return model
-
-
-def _environment(results: Path, *, own: bool) -> dict[str, str]:
-    env = {"DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
-    if own:
-        # The data is in the repository: no network, and no cache that runs could share.
-        env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(results / "huggingface")}
-    return env
 
 
 def _pairs(fields: dict[str, object]) -> str:
@@ -137,18 +140,6 @@ def folder_of(task: str) -> Path | None:
         InputError: it could be another user's: a task may be a program.
     """
     return next((folder for folder in _folders() if require_own(folder / task).is_dir()), None)
-
-
-def known_scores() -> Mapping[str, frozenset[str]]:
-    """Task → its scores, ``<metric>:<filter>``, where they are known before it is measured."""
-    found = {"gsm8k": _GSM8K}
-    for folder in reversed(_folders()):
-        for file in folder.glob("*/*.yaml"):
-            if file.stem == file.parent.name:
-                found.pop(file.stem, None)
-                if scores := _scores(file):
-                    found[file.stem] = scores
-    return found
 
 
 def _folders() -> tuple[Path, ...]:

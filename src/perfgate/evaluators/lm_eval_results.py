@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfgate.clients.logs import decoded, left
-from perfgate.clients.report_lines import Line, number
+from perfgate.clients.logs import Line, decoded, left
+from perfgate.clients.report_tables import number
 from perfgate.core import raw_log
 from perfgate.core.errors import RunError
 from perfgate.core.json_text import LARGEST_LINE
@@ -248,8 +248,7 @@ def parse_tables(lines: Sequence[Line]) -> Measurement:
     scores: list[_Score] = []
     for row in rows(lines):
         value, stderr = number(row.value), number(row.stderr)
-        told = (row.task, row.metric, row.filter_name, value, stderr, row.line.evidence)
-        scores.append(told)
+        scores.append((row.task, row.metric, row.filter_name, value, stderr, row.line.evidence))
         facts["fewshot"] = _finite(number(row.shots))
     return _lone(scores, facts, "the table has no rows")
 

@@ -12,16 +12,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_quickstart
-from perfgate.clients.logs import decoded, report_lines, telling_lines
-from perfgate.clients.report_lines import Line, last_line
-from perfgate.clients.sglang_bench import require_one_run
+from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_offline
+from perfgate.clients.logs import Line, decoded, last_line, report_lines, telling_lines
+from perfgate.clients.serving_clients import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import open_input
-from perfgate.evaluators import lm_eval_results, trtllm_eval, trtllm_gpqa
+from perfgate.evaluators import lm_eval_results, trtllm_eval
 
 _Formats = Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], Measurement]]]
 """Program → how its reports are known, and how they are read."""
@@ -47,19 +46,11 @@ class Parsed:
 
     def plain(self) -> dict[str, Json]:
         """As JSON."""
-        if self.measurement is not None:
-            return {
-                "outcome": "success",
-                "metrics": dict(self.measurement.metrics),
-                "facts": dict(self.measurement.facts),
-            }
-        return {
-            "outcome": "error",
-            "class": self.failure,
-            "evidence": None if self.evidence is None else list(self.evidence),
-            "hint": self.hint,
-            "message": self.message,
-        }
+        said = self.measurement
+        if said is not None:
+            return {"outcome": "success", "metrics": dict(said.metrics), "facts": dict(said.facts)}
+        why: dict[str, Json] = {"class": self.failure, "evidence": [*(self.evidence or ())]}
+        return {"outcome": "error", **why, "hint": self.hint, "message": self.message}
 
 
 class _NoReport(RunError):
@@ -76,8 +67,8 @@ _TEXTS: _Formats = {
     # Before lm_eval, whose table it prints in percent.
     "trtllm-eval": (trtllm_eval.is_report, trtllm_eval.parse),
     "lm_eval": (lm_eval_results.is_table, lm_eval_results.parse_tables),
-    "trtllm-gpqa": (trtllm_gpqa.is_report, trtllm_gpqa.parse),
-    "trtllm-quickstart": (trtllm_quickstart.is_report, trtllm_quickstart.parse),
+    "trtllm-gpqa": (trtllm_eval.is_gpqa_report, trtllm_eval.parse_gpqa),
+    "trtllm-quickstart": (trtllm_offline.is_quickstart, trtllm_offline.parse_quickstart),
 }
 _DOCUMENTS: _Formats = {
     "trtllm-bench": (trtllm_bench_report.is_report, trtllm_bench_report.parse),
@@ -93,8 +84,8 @@ _WORDS = (
     *serving_report.WORDS,
     *lm_eval_results.WORDS,
     *trtllm_eval.WORDS,
-    *trtllm_gpqa.WORDS,
-    *trtllm_quickstart.WORDS,
+    *trtllm_eval.GPQA_WORDS,
+    *trtllm_offline.QUICKSTART_WORDS,
 )
 _OPENING = 4096  # bytes in which a JSON document begins
 
@@ -114,11 +105,9 @@ def parse_file(path: Path, client: str | None = None) -> Parsed:
         with open_input(path) as file:
             return parse_log(file, client)
     except OSError as error:
+        found, expected = error.strerror or str(error), "a result or a log"
         raise InputError(
-            "the file cannot be read",
-            file=path,
-            found=error.strerror or str(error),
-            expected="a result or a log",
+            "the file cannot be read", file=path, found=found, expected=expected
         ) from error
 
 

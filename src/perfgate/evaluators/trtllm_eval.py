@@ -1,9 +1,10 @@
-"""TensorRT-LLM's trtllm-eval: GPQA diamond, GSM8K and MMLU on the model inside one process.
+"""TensorRT-LLM's own evaluators, on the model inside one process: trtllm-eval for GPQA diamond,
+GSM8K and MMLU, and before it gpqa_llmapi.py for GPQA diamond alone.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm.programs`. Its scores are
-percent, from 0 to 100; they become fractions here. It prints a table of lm_eval below a line that
-says so, or one line for MMLU; newer releases also leave ``samples_<task>.json``. What it prints as
-"average accuracy" is the mean over the filters of one task, and is not read.
+How they are called depends on the release: `perfgate.engines.tensorrt_llm`. trtllm-eval's scores
+are percent, from 0 to 100; they become fractions here. It prints a table of lm_eval below a line
+that says so, or one line for MMLU; newer releases also leave ``samples_<task>.json``. What it
+prints as "average accuracy" is the mean over the filters of one task, and is not read.
 """
 
 import math
@@ -14,19 +15,19 @@ from typing import Any
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
-from perfgate.clients.logs import left, printed
-from perfgate.clients.report_lines import Line, last_line, number, positive
+from perfgate.clients.logs import Line, last_line, left, logged, no_report, printed
+from perfgate.clients.report_tables import number, positive
 from perfgate.core.command import Step
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import programs
+from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.evaluators.base import evaluator
 from perfgate.evaluators.lm_eval_results import answered, rows
-from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 EVALUATOR = "trtllm-eval"
 SCORES: Mapping[str, frozenset[str]] = {
@@ -53,11 +54,11 @@ class TrtllmEval(Offline):
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
-        """See `Evaluator.scores`."""
+        """See `MeasuringProgram.scores`."""
         return SCORES
 
     def version(self, build: EngineBuild, locations: Locations) -> str:
-        """See `Offline.version`.
+        """See `MeasuringProgram.version`.
 
         Raises:
             MissingProgram: lm_eval is not beside it, which it would tell after the weights are
@@ -76,25 +77,16 @@ class TrtllmEval(Offline):
         return build.version
 
     def steps(
-        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
+        self, scenario: Scenario, build: EngineBuild, what: AccuracyTask, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
-        if not isinstance(what, AccuracyTask):
-            raise InputError(f"{self.name} measures only accuracy", found=repr(what)[:120])
         folder = datasets.of_trtllm_eval(what.task, locations)
         questions = None if folder is None else str(folder)
         command = programs.evaluate(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
-    def parse(
-        self,
-        scenario: Scenario,  # noqa: ARG002
-        what: Measurable,
-        folder: Path,
-    ) -> Measurement:
+    def parse(self, _scenario: Scenario, what: AccuracyTask, folder: Path) -> Measurement:
         """See `Offline.parse`."""
-        if not isinstance(what, AccuracyTask):
-            raise TypeError(f"{self.name} measures no {type(what).__name__}")
         return of_task(what, printed(self.name, folder, "benchmark", WORDS, is_report), folder)
 
 
@@ -217,3 +209,92 @@ def _answers(
         of_filter = [row for row in of_task if row.get("filter") == filter_name]
         found[name] = answered(of_filter, metric, name, score, asked, off=2 * _DIGIT / 100)
     return found
+
+
+# gpqa_llmapi.py: "Finished in 123.456 seconds", "Average accuracy: 0.683", and on standard error
+# a bar of the questions done; the answers themselves it keeps to itself.
+GPQA = "trtllm-gpqa"
+GPQA_TASK = "gpqa_diamond"
+GPQA_METRIC = accuracy_name(GPQA_TASK, "accuracy", "none")
+_ACCURACY = re.compile(r"Average accuracy:\s*(?P<value>.*)")
+_FINISHED = re.compile(r"Finished in (?P<seconds>[\d.]+) seconds")
+_BAR = "Processing requests:"
+_DONE = re.compile(r"\|\s*(?P<done>\d{1,9})/(?P<all>\d{1,9}) \[")
+GPQA_WORDS = ("average accuracy:", _BAR.lower())
+
+
+@evaluator(GPQA)
+class TrtllmGpqa(Offline):
+    """All 198 questions of GPQA diamond, as TensorRT-LLM's own CI asks them."""
+
+    name = GPQA
+
+    @classmethod
+    def scores(cls) -> Mapping[str, frozenset[str]]:
+        """See `MeasuringProgram.scores`."""
+        return {GPQA_TASK: frozenset({"accuracy:none"})}
+
+    def steps(
+        self, scenario: Scenario, build: EngineBuild, what: AccuracyTask, locations: Locations
+    ) -> tuple[Step, ...]:
+        """See `Offline.steps`."""
+        questions = str(datasets.gpqa_diamond(locations))
+        command = checkout.gpqa(scenario, build, what, questions, locations)
+        return (Step("evaluator", command, probe=what.task),)
+
+    def parse(self, _scenario: Scenario, what: AccuracyTask, folder: Path) -> Measurement:
+        """See `Offline.parse`."""
+        lines = tuple(line for log in logged(folder, "benchmark", GPQA_WORDS) for line in log)
+        if not is_gpqa_report(lines):
+            raise no_report(GPQA, folder, "benchmark")
+        return parse_gpqa(lines, what.limit or checkout.GPQA_QUESTIONS)
+
+
+def is_gpqa_report(lines: tuple[Line, ...]) -> bool:
+    """Whether the accuracy is in these lines."""
+    return any(_ACCURACY.fullmatch(line.text) for line in lines)
+
+
+def parse_gpqa(lines: tuple[Line, ...], asked: int = checkout.GPQA_QUESTIONS) -> Measurement:
+    """Read the accuracy.
+
+    Args:
+        lines: what the program printed.
+        asked: how many questions were to be asked.
+
+    Raises:
+        RunError: ``no_metrics`` (no number, or not a share), ``incomplete``
+            (not all questions were answered).
+    """
+    found = [(match["value"], line) for line in lines if (match := _ACCURACY.fullmatch(line.text))]
+    if len(found) != 1:
+        raise RunError("no_metrics", f"{len(found)} accuracies were printed, not one")
+    text, line = found[0]
+    score = positive(text, line.evidence)
+    questions = _questions(lines, asked)
+    if score > 1:
+        raise RunError("no_metrics", f"an accuracy of {score:g}", evidence=(line.evidence,))
+    facts: dict[str, Json] = {
+        "evaluator": GPQA,
+        "questions": questions,
+        "stderr:accuracy:none": math.sqrt(score * (1 - score) / questions),
+    }
+    seconds = next((m["seconds"] for ln in lines if (m := _FINISHED.fullmatch(ln.text))), None)
+    facts |= {} if seconds is None else {"duration_s": number(seconds)}
+    return Measurement({GPQA_METRIC: score}, facts)
+
+
+def _questions(lines: tuple[Line, ...], asked: int) -> int:
+    """How many questions were answered: all, unless the last state of the bar says otherwise."""
+    bars = [
+        (match, line)
+        for line in lines
+        if (match := _DONE.search(line.text.rpartition(_BAR)[2])) and _BAR in line.text
+    ]
+    if not bars:
+        return asked
+    bar, line = bars[-1]
+    if int(bar["done"]) != asked or int(bar["all"]) != asked:
+        message = f"{bar['done']} of {asked} questions were answered"
+        raise RunError("incomplete", message, evidence=(line.evidence,))
+    return asked

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfgate.clients.base import Client, Offline, Target
-from perfgate.clients.smoke_test import request_body
+from perfgate.clients.first_answers import request_body
 from perfgate.core.command import Command, Role, Step
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations

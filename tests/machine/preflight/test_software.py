@@ -13,7 +13,7 @@ from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.evaluators.trtllm_eval import EVALUATOR as EVAL
-from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
+from perfgate.evaluators.trtllm_eval import GPQA
 from perfgate.machine.preflight import Check, PreflightTarget
 from perfgate.machine.preflight.software import judge_software, own_environment
 from perfgate.plan.toolchain import BuildOverride, toolchain_for

@@ -1,7 +1,7 @@
 """Which release of a load client knows what: tables of the clients of vLLM and of SGLang.
 
 A client has a release of its own: it measures any engine's server, and stays the same while the
-engine's release moves. The options that never moved stand in `serving_client`.
+engine's release moves. The options that never moved stand in `serving_clients`.
 """
 
 import json
@@ -54,15 +54,10 @@ class SglangBenchRelease(BenchRelease, frozen=True, forbid_unknown_fields=True, 
     title: ClassVar[str] = "SGLang's load client"
 
 
+_HERE = Path(__file__).parent
 _OTHER = "use another release of the client: it need not be the engine's"
-VLLM = ReleaseTables(
-    VllmBenchRelease, Path(__file__).parent / "vllm", hint=_OTHER, examples="0.11.0"
-)
-SGLANG = ReleaseTables(
-    SglangBenchRelease, Path(__file__).parent / "sglang", hint=_OTHER, examples="0.5.3"
-)
-
-
+VLLM = ReleaseTables(VllmBenchRelease, _HERE / "vllm", hint=_OTHER, examples="0.11.0")
+SGLANG = ReleaseTables(SglangBenchRelease, _HERE / "sglang", hint=_OTHER, examples="0.5.3")
 Tables = ReleaseTables[VllmBenchRelease] | ReleaseTables[SglangBenchRelease]
 
 
@@ -84,21 +79,16 @@ def release(tables: Tables, version: str, program: str) -> BenchRelease:
     try:
         found = tables.release(version)
     except InputError as error:
-        raise InputError(
-            error.problem,
-            field="client version",
-            found=error.found,
-            expected=error.expected,
-            hint=_OTHER,
-        ) from error
+        told = {**error.arguments, "field": "client version", "hint": _OTHER}
+        raise InputError(**told) from error
     if program not in found.programs:
-        later = [one.since for one in tables.all() if one not in having]
-        gone = [since for since in later if tables.base(since) > tables.base(having[-1].since)]
+        later = tables.all()[tables.all().index(having[-1]) + 1 :]
+        before = f", before {later[0].since}" if later else ""
         raise InputError(
             f"this release has no usable {program}",
             field="client version",
             found=version,
-            expected=f"{having[0].since} or later" + (f", before {gone[0]}" if gone else ""),
+            expected=f"{having[0].since} or later{before}",
             hint="clients vllm-benchmark-serving and vllm-bench are the same client, before and "
             "after it became a command of vllm",
         )

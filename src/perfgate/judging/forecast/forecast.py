@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from perfgate.baselines import MOST_RUNS, Entry
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.clients.smoke_test import ANSWER_WITHIN_S
+from perfgate.clients.first_answers import ANSWER_WITHIN_S
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.metrics import is_accuracy, lookup

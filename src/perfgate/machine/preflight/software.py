@@ -16,7 +16,7 @@ from perfgate.core.errors import InputError, MissingProgram, PerfgateError
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine, EngineBuild, engine
-from perfgate.evaluators import trtllm_eval, trtllm_gpqa
+from perfgate.evaluators import trtllm_eval
 from perfgate.machine.preflight.check import (
     HERE,
     Check,
@@ -96,10 +96,10 @@ def _dataset_finder(scenario: Scenario) -> Callable[[Locations], object] | None:
     if load is not None and load.dataset == "sharegpt":
         return datasets.sharegpt
     asked = {(task.evaluator, task.task) for task in scenario.accuracy}
-    if any(evaluator == trtllm_gpqa.EVALUATOR for evaluator, _ in asked):
+    if any(evaluator == trtllm_eval.GPQA for evaluator, _ in asked):
         return datasets.gpqa_diamond
-    if (trtllm_eval.EVALUATOR, trtllm_gpqa.TASK) in asked:
-        return partial(datasets.of_trtllm_eval, trtllm_gpqa.TASK)
+    if (trtllm_eval.EVALUATOR, trtllm_eval.GPQA_TASK) in asked:
+        return partial(datasets.of_trtllm_eval, trtllm_eval.GPQA_TASK)
     return None
 
 

@@ -1,11 +1,16 @@
-"""trtllm-bench throughput: TensorRT-LLM's own offline benchmark, the engine inside itself.
+"""TensorRT-LLM's own programs with the engine inside: trtllm-bench throughput, and as a smoke test
+quickstart_advanced.py, which answers a few prompts.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm`. A release may ignore an
-option or a YAML key without a word, so that what its report shows of the engine is held against the
-scenario; what it does not show cannot be checked.
+How they are called depends on the release: `perfgate.engines.tensorrt_llm`. A release may ignore an
+option or a YAML key without a word, so that what trtllm-bench's report shows of the engine is held
+against the scenario; what it does not show cannot be checked. quickstart_advanced.py prints one
+line a prompt, ``[0] Prompt: '…', Generated text: '…'``, both as Python writes strings; the number
+is missing in old releases.
 """
 
-from collections.abc import Mapping
+import ast
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +19,8 @@ from perfgate.clients import datasets
 from perfgate.clients import trtllm_bench_report as report
 from perfgate.clients.base import Offline, client, with_asked
 from perfgate.clients.client_facts import other_lengths
-from perfgate.clients.logs import left, printed
+from perfgate.clients.first_answers import Answer, require_known, require_whole
+from perfgate.clients.logs import Line, left, printed
 from perfgate.clients.trtllm_bench_report import CLIENT
 from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
@@ -23,7 +29,7 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import METRICS
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import checkout, programs
-from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
+from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario, Smoke
 
 REPORT = "report.json"
 LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests
@@ -32,6 +38,12 @@ FRACTION_TOLERANCE = 0.005  # the report shows whole hundredths of a percent
 _DERIVED = frozenset({"server_cpu_s_per_1k_tokens", "output_throughput_per_gpu"})
 _BACKENDS = {"pytorch": "Pytorch", "tensorrt": "TRT"}  # as the report spells them
 _UNQUANTIZED = frozenset({"bf16", "bfloat16", "fp16", "float16"})
+QUICKSTART = "trtllm-quickstart"
+QUICKSTART_WORDS = ("generated text",)
+_STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_ANSWER = re.compile(
+    rf"(?:\[\d+\]\s*)*Prompt: (?P<prompt>{_STRING}), Generated text: (?P<answer>{_STRING})"
+)
 
 
 @client(CLIENT)
@@ -63,22 +75,18 @@ class TrtllmBench(Offline):
         command = programs.throughput(scenario, build, what, prompts, locations)
         return (*prepared, Step("benchmark", command, probe=what.label))
 
-    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
+    def parse(self, scenario: Scenario, what: LoadPoint, folder: Path) -> Measurement:
         """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
-        if not isinstance(what, LoadPoint):
-            raise TypeError(f"{self.name} measures no {type(what).__name__}")
-        return with_asked(require_asked(_reported(folder), scenario, what), what)
-
-
-def _reported(folder: Path) -> Measurement:
-    path = folder / REPORT
-    if path.is_file():
-        fields = left(path)
-        if not report.is_report(fields):
-            raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
-        return report.parse(fields)
-    lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
-    return report.parse_printed(lines)
+        path = folder / REPORT
+        if path.is_file():
+            fields = left(path)
+            if not report.is_report(fields):
+                raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
+            measured = report.parse(fields)
+        else:
+            lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
+            measured = report.parse_printed(lines)
+        return with_asked(require_asked(measured, scenario, what), what)
 
 
 def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -> Measurement:
@@ -107,7 +115,10 @@ def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -
         elif shown != asked:
             _refuse(name, shown, asked)
     _require_kv_cache(facts, scenario.engine.settings.kv_cache_dtype)
-    _require_streaming(measured, scenario)
+    if _is_streamed(scenario) and not facts.get("streaming"):
+        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
+        hint = "check that the program was called with --streaming"
+        raise RunError("no_metrics", message, hint=hint)
     for name in scenario.gate.metrics:
         if name in METRICS and name not in _DERIVED and name not in measured.metrics:
             raise RunError("no_metrics", f"the report has no {name}, which the scenario gates on")
@@ -130,8 +141,13 @@ def _asked(scenario: Scenario) -> list[tuple[str, Json, float]]:
         ("max_batch_size", settings.max_batch_size, 0.0),
         ("max_num_tokens", settings.max_num_tokens, 0.0),
         ("kv_cache_fraction", settings.kv_cache_fraction, FRACTION_TOLERANCE),
+        ("streaming", None if _is_streamed(scenario) else False, 0.0),
     ]
     return [knob for knob in knobs if knob[1] is not None]
+
+
+def _is_streamed(scenario: Scenario) -> bool:
+    return scenario.workload is not None and scenario.workload.streaming
 
 
 def _require_kv_cache(facts: Mapping[str, Json], asked: str | None) -> None:
@@ -144,17 +160,85 @@ def _require_kv_cache(facts: Mapping[str, Json], asked: str | None) -> None:
         _refuse("kv_cache_dtype", shown, asked)
 
 
-def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
-    streamed = bool(measured.facts.get("streaming"))
-    asked = scenario.workload is not None and scenario.workload.streaming
-    if asked and not streamed:
-        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
-        hint = "check that the program was called with --streaming"
-        raise RunError("no_metrics", message, hint=hint)
-    if streamed and not asked:
-        _refuse("streaming", shown=True, asked=False)
-
-
 def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
     message = f"{name} did not take effect: found {shown}, expected {asked}"
     raise RunError("not_in_force", message)
+
+
+@client(QUICKSTART)
+class TrtllmQuickstart(Offline):
+    """The first answers of a model, generated in one process."""
+
+    name = QUICKSTART
+
+    def steps(
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
+    ) -> tuple[Step, ...]:
+        """See `Offline.steps`."""
+        if not isinstance(what, Smoke):
+            raise InputError(f"{self.name} is only a smoke test", found=repr(what)[:120])
+        command = checkout.quickstart(scenario, build, what, locations)
+        return (Step("benchmark", command, probe=what.label),)
+
+    def parse(self, _scenario: Scenario, what: Smoke, folder: Path) -> Measurement:
+        """See `Offline.parse`; there is nothing to measure, only answers to be there."""
+        lines = printed(QUICKSTART, folder, "benchmark", QUICKSTART_WORDS, is_quickstart)
+        return parse_quickstart(lines, what)
+
+
+def is_quickstart(lines: tuple[Line, ...]) -> bool:
+    """Whether there are answers in these lines, or the beginning of one."""
+    return any("Prompt: " in line.text and "Generated text" in line.text for line in lines)
+
+
+def parse_quickstart(lines: tuple[Line, ...], asked: Smoke | None = None) -> Measurement:
+    """Read the answers.
+
+    Args:
+        lines: what the program printed.
+        asked: what was asked, and what is known of the answers; None: those that are there.
+
+    Raises:
+        RunError: ``truncated_output`` (an answer stops in the middle), ``incomplete`` (a prompt
+            has no answer), ``no_metrics`` (there is none at all), ``broken_output`` (one is
+            nothing that a working model says), ``wrong_answer``.
+    """
+    found = dict(_answers(lines))
+    asked = asked or Smoke(QUICKSTART, tuple(found))
+    for prompt in asked.prompts:
+        if prompt not in found:
+            raise RunError("incomplete", f"no answer to {prompt!r}")
+    if not found:
+        raise RunError("no_metrics", "the program printed no answers")
+    answers = {prompt: Answer(text) for prompt, text in found.items()}
+    for prompt, answer in answers.items():
+        require_whole(prompt, answer, asked.max_tokens)
+    require_known(asked, answers)
+    return Measurement(
+        {}, {"client": QUICKSTART, "answers": len(found), "answer_texts": dict(found)}
+    )
+
+
+def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
+    """(prompt, answer) of every line that has one."""
+    for line in lines:
+        found = _ANSWER.fullmatch(line.text)
+        if found:
+            yield _string(found["prompt"]), _string(found["answer"])
+        elif re.match(r"(?:\[\d+\]\s*)*Prompt: ['\"]", line.text):
+            evidence = (line.evidence,)
+            raise RunError("truncated_output", "an answer is truncated", evidence=evidence)
+
+
+def _string(literal: str) -> str:
+    """The text of a Python string literal.
+
+    Raises:
+        RunError: ``truncated_output``, it is none.
+    """
+    try:
+        return str(ast.literal_eval(literal))
+    except (SyntaxError, ValueError) as error:
+        raise RunError(
+            "truncated_output", "an answer is not a complete string", evidence=(literal[:300],)
+        ) from error
