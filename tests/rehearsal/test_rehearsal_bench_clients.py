@@ -16,7 +16,7 @@ from perfgate.clients.base import Client, Target, client
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
-from perfgate.rehearsal.setup import parse_fault
+from perfgate.rehearsal.faults import parse_fault
 from perfgate.scenarios.scenario import Scenario, Workload
 
 NAME = "load-client"

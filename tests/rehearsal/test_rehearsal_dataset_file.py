@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.rehearsal import dataset_file
-from perfgate.rehearsal.dataset_file import look, write_synthetic
+from perfgate.rehearsal.programs import datasets
+from perfgate.rehearsal.programs.datasets import look, write_synthetic
 
 
 @given(st.integers(1, 1500), st.integers(1, 40), st.integers(1, 5000))
@@ -26,7 +26,7 @@ def test_a_large_file_is_told_by_its_lines_and_a_few_of_them(tmp_path: Path) -> 
     path = tmp_path / "dataset.txt"
     with path.open("wb") as file:
         write_synthetic(file, 5000, 1024, 2048)
-    assert path.stat().st_size > dataset_file._SMALL
+    assert path.stat().st_size > datasets._SMALL
     facts = look(path, 0)
     assert facts.requests == 5000
     assert (facts.lengths.isl, facts.lengths.osl) == (1024, 2048)

@@ -67,7 +67,7 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
 
     def written(
         self,
-        release: tuple[int, int],
+        release: tuple[int, ...],
         host: str = "",
         port: str = "",
         engine: str = "tensorrt-llm",
@@ -75,7 +75,7 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
         """What the engine writes to standard error when this ends it; empty: nothing.
 
         Args:
-            release: major and minor version of the engine.
+            release: numbers of the engine's release.
             host: where the server listens; empty: it is no server.
             port: likewise.
             engine: whose program it is.
@@ -151,7 +151,7 @@ class Fault:
 
     def factor(self, scenario: str, probe: str, metric: str) -> float:
         """What a metric of a probe is multiplied with; 1: it stays."""
-        found = 1.0
+        found = 0.0 if self.name == "zero_metrics" else 1.0
         for scale in self.scales:
             if scale.hits(scenario, probe) and fnmatchcase(metric, scale.metric):
                 found *= scale.factor

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfgate.rehearsal.checkpoint import kv_cache_quantization
+from perfgate.rehearsal.llm_api import kv_cache_quantization
 from perfgate.rehearsal.playbook import Playbook
 
 _START = Path(__file__).with_name("healthy_start.txt")
@@ -31,24 +31,19 @@ def info(message: str) -> None:
     print(f"{stamp()} [TRT-LLM] [I] {message}")
 
 
-def banner(version: str) -> None:
-    """What every program prints that imports tensorrt_llm."""
-    print(f"[TensorRT-LLM] TensorRT-LLM version: {version}", flush=True)
-
-
 @dataclass(frozen=True)
 class Resolved:
     """What an engine runs with, and prints of it while it starts.
 
     Attributes:
-        release: major and minor version.
+        release: its numbers.
         kv_cache_dtype: as the options name it.
         graphs: sizes of the batches that CUDA graphs are captured for; none: they are off.
         padding: whether other batches are padded to one of these.
         draft_tokens: that are drafted at once; 0: speculation is off.
     """
 
-    release: tuple[int, int]
+    release: tuple[int, ...]
     kv_cache_dtype: str = "auto"
     graphs: tuple[int, ...] = ()
     padding: bool = False

@@ -1,15 +1,24 @@
 """Dataset file of trtllm-bench: one JSON object a line; written, and read without parsing it all.
 
+A mock program for TensorRT-LLM's prepare_dataset.py writes it: synthetic prompts, as the real one's
+are. The tokens have one digit each, so that files stay small.
+
 Format: `tensorrt_llm/bench/utils/data.py`: ``task_id`` and ``output_tokens`` must be there, and
 ``input_ids`` or ``prompt``.
 """
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from perfgate.rehearsal.options import GivenOptions, read
+from perfgate.rehearsal.playbook import Playbook, announce, end, here
+
+_PROGRAM = "prepare_dataset.py"
+_KIND = "token-norm-dist"
 _SMALL = 8 * 2**20  # bytes up to which every line is parsed
 _LINES_AT_ONCE = 512
 
@@ -108,3 +117,32 @@ def _lengths(lines: list[bytes]) -> Lengths:
     if not inputs:
         raise ValueError("the dataset is empty")
     return Lengths(tuple(inputs), tuple(outputs))
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run as ``python benchmarks/cpp/prepare_dataset.py``."""
+    playbook = here()
+    announce(_PROGRAM)
+    generate(playbook, read(playbook, _PROGRAM, argv), _PROGRAM)
+
+
+def generate(playbook: Playbook, outer: GivenOptions, program: str) -> None:
+    """Write the dataset that the command line asks for.
+
+    Args:
+        playbook: of this program.
+        outer: options of the program, before the kind of dataset.
+        program: as a recorded page names it.
+    """
+    if outer.command != _KIND:
+        end(f"{program} {outer.command} has no mock program")
+    inner = read(playbook, f"{program} {_KIND}", outer.rest)
+    if inner.integer("--input-stdev", 0) or inner.integer("--output-stdev", 0):
+        end("the mock program makes prompts of one length only")
+    requests = inner.integer("--num-requests", 0)
+    isl, osl = inner.integer("--input-mean", 0), inner.integer("--output-mean", 0)
+    if outer.has("--stdout"):
+        write_synthetic(sys.stdout.buffer, requests, isl, osl)
+        return
+    with Path(outer.text("--output", "preprocessed_dataset.json")).open("wb") as file:
+        write_synthetic(file, requests, isl, osl)
