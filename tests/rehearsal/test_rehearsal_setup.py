@@ -46,7 +46,7 @@ def test_a_stand_in_reads_what_was_staged(on_stage: Path, monkeypatch: pytest.Mo
         2048,
         8,
     )
-    assert found.scenario_part.points["c1"]["output_throughput"] == pytest.approx(274.4168)
+    assert found.scenario_part.documented["c1"]["output_throughput"] == pytest.approx(274.4168)
 
 
 def test_without_a_scenario_every_staged_release_is_played(on_stage: Path) -> None:

@@ -49,8 +49,7 @@ class ScenarioPart(Struct, frozen=True):
         isl: mean input tokens of a request.
         osl: mean output tokens.
         guess: what to make up where nothing is documented.
-        points: label → documented values by canonical name.
-        scores: task → documented scores by canonical name.
+        documented: label of a sweep point, or task → documented values by canonical name.
         questions: task → how many questions it has.
         common_score: score where none is documented.
         replies: prompt of the first answer → what its document says is answered.
@@ -64,8 +63,7 @@ class ScenarioPart(Struct, frozen=True):
     isl: float = 1024.0
     osl: float = 1024.0
     guess: Guess = field(default_factory=lambda: Guess(100.0, 320.0))
-    points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    documented: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     questions: Mapping[str, int] = field(default_factory=dict)
     common_score: float = _COMMON_SCORE
     replies: Mapping[str, str] = field(default_factory=dict)
@@ -170,7 +168,7 @@ class Playbook:
 
     def performance(self, label: str, load: Load) -> dict[str, float]:
         """Values of all performance metrics of sweep point `label`, for what is really done."""
-        documented = self.scenario_part.points.get(label, {})
+        documented = self.scenario_part.documented.get(label, {})
         chance = dice(self.seed, self.scenario, label, self.start)
         loss = self._lost(*_SLOWER)
         values = performance(documented, load, self.scenario_part.guess, chance, loss)
@@ -184,7 +182,9 @@ class Playbook:
         A question is as hard for all scenarios, measures and fresh starts; a few answers turn by
         chance.
         """
-        score = self.scenario_part.scores.get(task, {}).get(name, self.scenario_part.common_score)
+        score = self.scenario_part.documented.get(task, {}).get(name)
+        if score is None:
+            score = self.scenario_part.common_score
         scaled = score * self._factor(task, name)
         if not scaled:
             return [False] * questions

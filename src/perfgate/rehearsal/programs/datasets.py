@@ -24,9 +24,16 @@ _LINES_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """Lengths in tokens."""
+class DatasetFacts:
+    """What a dataset file holds.
 
+    Attributes:
+        requests: how many.
+        inputs: lengths in tokens, of those requests that were looked at.
+        outputs: likewise.
+    """
+
+    requests: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -42,14 +49,6 @@ class Lengths:
     def whole(self) -> tuple[int, ...]:
         """Input and output together."""
         return tuple(map(sum, zip(self.inputs, self.outputs, strict=True)))
-
-
-@dataclass(frozen=True)
-class DatasetFacts:
-    """What a dataset file holds: number of requests, lengths of those that were looked at."""
-
-    requests: int
-    lengths: Lengths
 
 
 def write_synthetic(stream: BinaryIO, requests: int, isl: int, osl: int) -> None:
@@ -76,10 +75,10 @@ def look(path: Path, limit: int) -> DatasetFacts:
         with path.open("rb") as file:
             lines = [line for line in file if line.strip()]
         taken = lines[: limit or None]
-        return DatasetFacts(len(taken), _lengths(taken))
+        return DatasetFacts(len(taken), *_lengths(taken))
     requests = _count(path)
     taken = list(_samples(path))
-    return DatasetFacts(min(requests, limit) if limit else requests, _lengths(taken))
+    return DatasetFacts(min(requests, limit) if limit else requests, *_lengths(taken))
 
 
 def _count(path: Path) -> int:
@@ -106,7 +105,7 @@ def _samples(path: Path) -> Iterator[bytes]:
             length *= 8
 
 
-def _lengths(lines: list[bytes]) -> Lengths:
+def _lengths(lines: list[bytes]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     inputs, outputs = [], []
     for line in lines:
         request = json.loads(line)
@@ -116,7 +115,7 @@ def _lengths(lines: list[bytes]) -> Lengths:
         outputs.append(int(request["output_tokens"]))
     if not inputs:
         raise ValueError("the dataset is empty")
-    return Lengths(tuple(inputs), tuple(outputs))
+    return tuple(inputs), tuple(outputs)
 
 
 def main(argv: Sequence[str]) -> None:

@@ -98,11 +98,11 @@ def _values(
     fault: str | None,
 ) -> dict[str, Any]:
     """What the run was asked to do, and did, by the names of ``trtllm_bench.toml``."""
-    requests, lengths = completed(dataset.requests, fault), dataset.lengths
+    requests = completed(dataset.requests, fault)
     concurrency = given.integer("--concurrency", -1)
     tp, pp = given.integer("--tp", 1), given.integer("--pp", 1)
     in_flight = concurrency if concurrency > 0 else requests
-    load = Load(requests, in_flight, lengths.isl, lengths.osl, tp * pp)
+    load = Load(requests, in_flight, dataset.isl, dataset.osl, tp * pp)
     value = playbook.performance(playbook.probe or f"c{in_flight}", load)
     latency_ms = value["mean_request_latency_ms"]
     folder, gpu = outer.text("--model_path"), playbook.scenario_part.gpu
@@ -131,8 +131,8 @@ def _values(
         "share": None if fraction is None else f"{100 * fraction:.2f}%",
         "num_requests": requests,
         "in_flight": value["request_throughput"] * (latency_ms / 1000),
-        "isl": lengths.isl,
-        "osl": lengths.osl,
+        "isl": dataset.isl,
+        "osl": dataset.osl,
         "total_latency_ms": 1000 * value["duration_s"],
         # The mean is one number in both.
         "request_latency_percentiles_ms": _spread({**value, "e2el_mean_ms": latency_ms}, "e2el"),
@@ -144,12 +144,12 @@ def _values(
             _SPOTS, max(0.0, accepted - 1) / max(1, layers)
         ),
         "acceptance_length_percentiles": dict.fromkeys(_SPOTS, accepted),
-        "isl_stats": _percentiles(lengths.inputs),
-        "osl_stats": _percentiles(lengths.outputs),
-        "seq_len_stats": _percentiles(lengths.whole),
+        "isl_stats": _percentiles(dataset.inputs),
+        "osl_stats": _percentiles(dataset.outputs),
+        "seq_len_stats": _percentiles(dataset.whole),
         "dataset_path": str(Path(given.text("--dataset")).resolve()),
-        "avg_isl": int(lengths.isl),
-        "avg_osl": int(lengths.osl),
+        "avg_isl": int(dataset.isl),
+        "avg_osl": int(dataset.osl),
     }
 
 
