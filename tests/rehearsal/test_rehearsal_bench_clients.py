@@ -37,7 +37,7 @@ NEWEST = [("vllm-bench", "0.33.0"), ("sglang-bench", "0.5.23")]
 class _Answers(JsonHandler):
     """An OpenAI-compatible server as small as a client's first request needs."""
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - as http.server calls it
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         known = asked["model"] == "served"
         self.answer_json(200 if known else 404, {} if known else {"message": "no such model"})

@@ -18,10 +18,8 @@ A mock program for another program takes three steps:
 """
 
 import sys
-from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from msgspec.structs import replace
@@ -187,6 +185,8 @@ def _any_of(pages: Iterable[Options]) -> Options:
 
 def read_as_argparse(syntax: Syntax, argv: Sequence[str]) -> GivenOptions:
     """Read `argv` with argparse itself: its abbreviations and messages."""
+    from argparse import SUPPRESS, ArgumentParser  # half of the programs start faster without it
+
     parser = ArgumentParser(prog=syntax.program.split()[0])
     for name, option in syntax.options.items():
         if option.kind == "argument":
@@ -320,6 +320,8 @@ def _problem(option: OptionDefinition, value: str) -> str | None:
 
 
 def _near(spelling: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # as above
+
     found = sorted(get_close_matches(spelling, list(known)))
     if len(found) > 1:
         return f" (Possible options: {', '.join(found)})"

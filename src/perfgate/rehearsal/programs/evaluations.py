@@ -46,7 +46,14 @@ _TASK_VERSIONS = {"gsm8k": 3.0}
 
 
 class _Task(NamedTuple):
-    """What trtllm-eval knows of a task: its name in lm_eval, its filters, how it is asked."""
+    """What trtllm-eval knows of a task.
+
+    Attributes:
+        lm_eval: its name in lm_eval.
+        filters: of lm_eval; none: the program has a measure of its own.
+        fewshot: examples shown.
+        questions: how many it has.
+    """
 
     lm_eval: str
     filters: tuple[str, ...]
@@ -57,8 +64,8 @@ class _Task(NamedTuple):
 _TASKS = {
     "gpqa_diamond": _Task("gpqa_diamond_cot_zeroshot_aa", ("strict-match",), 0, 198),
     "gsm8k": _Task("gsm8k", ("flexible-extract", "strict-match"), 5, 1319),
+    "mmlu": _Task("mmlu", (), 5, 14_042),
 }
-_MMLU_QUESTIONS = 14_042
 
 
 def lm_eval(argv: Sequence[str]) -> None:
@@ -140,68 +147,53 @@ def trtllm_eval(argv: Sequence[str]) -> None:
     fraction = outer.number("--kv_cache_free_gpu_memory_fraction", 0.9)
     healthy.engine_starts(outer.text("--model"), world_size, fraction)
     playbook.inject_engine_fault()
-    given = read(playbook, f"trtllm-eval {outer.command}", outer.rest)
-    if outer.command == "mmlu":
-        _mmlu(playbook, given)
-    elif outer.command in _TASKS:
-        _of_lm_eval(playbook, given, outer.command)
-    else:
-        end(f"trtllm-eval {outer.command} has no mock program")
-
-
-def _of_lm_eval(playbook: Playbook, given: GivenOptions, name: str) -> None:
+    name = outer.command
+    given = read(playbook, f"trtllm-eval {name}", outer.rest)
+    if name not in _TASKS:
+        end(f"trtllm-eval {name} has no mock program")
+    if name == "gpqa_diamond":
+        _require_gpqa(Path(given.text("--dataset_path")) / "gpqa_diamond.csv")
     task = _TASKS[name]
-    _require_questions(given, name)
     asked = min(given.integer("--num_samples", task.questions), task.questions)
-    fault, done = _answered(playbook, asked)
+    fault = playbook.inject_client_fault()
+    done = completed(asked, fault)
+    print(f"Fetching responses: {100 * done // asked}%|##########| {done}/{asked}", file=sys.stderr)
+    healthy.info("TRTLLM execution time: 100.000 seconds.")
     if fault == "no_metrics":
         return
-    right = answered_right(playbook, name, task.filters, asked, done)
-    report = Report(task.lm_eval, 1.0, task.fewshot, task.questions, right, whole=100.0)
-    head = f"lm-eval {task.lm_eval} results (scores normalized to range 0~100):"
+    if task.filters:
+        right = answered_right(playbook, name, task.filters, asked, done)
+        report = Report(task.lm_eval, 1.0, task.fewshot, task.questions, right, whole=100.0)
+        _report(given, report, fault)
+    elif fault != "truncated":  # the report is one line
+        answers = playbook.answers(name, accuracy_name(name, "accuracy", "none"), asked)[:done]
+        score = 100 * sum(answers) / len(answers)
+        healthy.info(f"MMLU weighted average accuracy: {score:.2f} ({done})")
+
+
+def _report(given: GivenOptions, report: "Report", fault: str | None) -> None:
+    head = f"lm-eval {report.task} results (scores normalized to range 0~100):"
     healthy.info(halved(f"{head}\n{report.table()}\n", fault))
     if given.has("--output_path"):
         folder = Path(given.text("--output_path"))
         folder.mkdir(parents=True, exist_ok=True)
         results = report.results()
         if given.has("--log_samples"):
-            results["samples"] = {task.lm_eval: list(report.samples())}
+            results["samples"] = {report.task: list(report.samples())}
         content = halved(json.dumps(results, indent=2), fault)
-        (folder / f"samples_{task.lm_eval}.json").write_text(content)
+        (folder / f"samples_{report.task}.json").write_text(content)
     if fault != "truncated":
         scores = [score for _, score, _ in report.scores()]
         mean = sum(scores) / len(scores)
-        healthy.info(f"lm-eval {task.lm_eval} average accuracy: {mean:.2f}")
+        healthy.info(f"lm-eval {report.task} average accuracy: {mean:.2f}")
 
 
-def _mmlu(playbook: Playbook, given: GivenOptions) -> None:
-    asked = min(given.integer("--num_samples", _MMLU_QUESTIONS), _MMLU_QUESTIONS)
-    fault, done = _answered(playbook, asked)
-    right = playbook.answers("mmlu", accuracy_name("mmlu", "accuracy", "none"), asked)[:done]
-    if fault not in ("no_metrics", "truncated"):  # the report is one line
-        score = 100 * sum(right) / len(right)
-        healthy.info(f"MMLU weighted average accuracy: {score:.2f} ({done})")
-
-
-def _answered(playbook: Playbook, asked: int) -> tuple[str | None, int]:
-    """The fault that hits the program, and how many questions it answers."""
-    fault = playbook.inject_client_fault()
-    done = completed(asked, fault)
-    share = 100 * done // asked
-    print(f"Fetching responses: {share}%|##########| {done}/{asked}", file=sys.stderr)
-    healthy.info("TRTLLM execution time: 100.000 seconds.")
-    return fault, done
-
-
-def _require_questions(given: GivenOptions, name: str) -> None:
-    """GPQA's data set needs an account of the hub, so that a rehearsal has it in a folder."""
-    if name != "gpqa_diamond":
-        return
-    path = Path(given.text("--dataset_path")) / "gpqa_diamond.csv"
+def _require_gpqa(path: Path) -> None:
+    """The data set needs an account of the hub, so that a rehearsal has it in a folder."""
     if not path.is_file() or not (path.parent / "README.md").is_file():
         crash("datasets.exceptions.DatasetNotFoundError: Dataset 'Idavidrein/gpqa' is gated")
     with path.open(newline="") as file:
-        if sum(1 for _ in csv.DictReader(file)) != _TASKS[name].questions:
+        if sum(1 for _ in csv.DictReader(file)) != _TASKS["gpqa_diamond"].questions:
             crash("ValueError: not the questions of GPQA diamond")
 
 

@@ -275,7 +275,7 @@ def _measured(
     tokens = value.get("acceptance_length", 1.0)
     decoded = dict.fromkeys(("mean", "min", "max", "median"), tokens)
     tails = {f"p{percentile}": tokens for percentile in percentiles}
-    values = {
+    values: dict[str, Any] = {
         **value,
         SYNTHETIC: True,
         "is_command": program == "vllm bench serve",
