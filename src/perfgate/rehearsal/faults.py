@@ -120,9 +120,6 @@ class Scale:
         """Whether it is for this probe."""
         return any(fnmatchcase(name, self.where) for name in (scenario, f"{scenario}-{probe}"))
 
-    def __str__(self) -> str:
-        return f"{self.where}:{self.metric}={self.factor:g}"
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -156,13 +153,6 @@ class Fault:
             if scale.hits(scenario, probe) and fnmatchcase(metric, scale.metric):
                 found *= scale.factor
         return found
-
-    def __str__(self) -> str:
-        if self.scales:
-            return f"{self.name}:{','.join(map(str, self.scales))}"
-        if self.value is None:
-            return self.name
-        return f"{self.name}:{100 * self.value:g}{self.kind.unit}"
 
 
 def parse_fault(text: str) -> Fault:

@@ -12,9 +12,9 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from perfgate.rehearsal.llm_api import MODULE, model_of
 from perfgate.rehearsal.playbook import Playbook, announce, banner, end, engines, here
 from perfgate.rehearsal.programs import play
+from perfgate.rehearsal.programs.llm_api import MODULE, model_of
 from perfgate.rehearsal.recorded_pages import LM_EVAL, YAML, read
 
 # The packages that can be imported; nothing is in them but what `_Package` puts there.

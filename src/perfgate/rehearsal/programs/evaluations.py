@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from perfgate.core.metrics import accuracy_name
-from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal.llm_api import read_options
 from perfgate.rehearsal.options import (
     GivenOptions,
     Syntax,
@@ -37,7 +35,9 @@ from perfgate.rehearsal.playbook import (
     halved,
     here,
 )
+from perfgate.rehearsal.programs import healthy_log as healthy
 from perfgate.rehearsal.programs.http_json import complete
+from perfgate.rehearsal.programs.llm_api import read_options
 from perfgate.rehearsal.recorded_pages import LM_EVAL
 from perfgate.rehearsal.recorded_pages import read as read_page
 

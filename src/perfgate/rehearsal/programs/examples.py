@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.core.metrics import accuracy_name
-from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.options import started
 from perfgate.rehearsal.playbook import completed, crash
+from perfgate.rehearsal.programs import healthy_log as healthy
 
 _PROMPTS = (
     "Hello, my name is",

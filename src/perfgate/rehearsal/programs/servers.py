@@ -14,12 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.faults import FAULTS
-from perfgate.rehearsal.llm_api import read_options
 from perfgate.rehearsal.options import GivenOptions, read, started
 from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, crash, end, here
+from perfgate.rehearsal.programs import healthy_log as healthy
 from perfgate.rehearsal.programs.http_json import JsonHandler, JsonServer
+from perfgate.rehearsal.programs.llm_api import read_options
 from perfgate.rehearsal.programs.report_format import printed
 from perfgate.rehearsal.programs.sglang_settings import RefusedSettings, resolved
 

@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal.llm_api import kv_cache_quantization, read_options, weight_quantization
 from perfgate.rehearsal.options import GivenOptions, read, started
 from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, completed, crash, end, halved
+from perfgate.rehearsal.programs import healthy_log as healthy
 from perfgate.rehearsal.programs.datasets import DatasetFacts, generate, look
+from perfgate.rehearsal.programs.llm_api import (
+    kv_cache_quantization,
+    read_options,
+    weight_quantization,
+)
 from perfgate.rehearsal.programs.report_format import printed, result
 from perfgate.rehearsal.synthetic_metrics import Load
 
