@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,15 @@ def result(
     return found
 
 
+@cache
+def _formats(path: Path) -> dict[str, dict[str, tuple[_Section, ...]]]:
+    return toml.decode(path.read_bytes(), type=dict[str, dict[str, tuple[_Section, ...]]])
+
+
 def _sections(
     module: str, program: str, kind: str, release: tuple[int, ...], values: Mapping[str, Any]
 ) -> Iterator[str]:
-    path = Path(module).with_suffix(".toml")
-    formats = toml.decode(path.read_bytes(), type=dict[str, dict[str, tuple[_Section, ...]]])
-    for section in formats[program][kind]:
+    for section in _formats(Path(module).with_suffix(".toml"))[program][kind]:
         is_needed = not section.needs or values.get(section.needs)
         if is_needed and section.since <= release < section.before:
             yield section.text
