@@ -16,7 +16,8 @@ import forked
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
-from perfgate.rehearsal.setup import parse_fault, set_up
+from perfgate.rehearsal.faults import parse_fault
+from perfgate.rehearsal.setup import set_up
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
 

@@ -9,7 +9,7 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.installed_options import keys_of
-from perfgate.rehearsal.llm_api_model import model_of
+from perfgate.rehearsal.programs.llm_api import model_of
 from perfgate.rehearsal.recorded_pages import FOLDER, YAML, label, nearest, read
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

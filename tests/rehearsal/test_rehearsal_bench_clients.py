@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,7 +15,8 @@ from perfgate.clients.base import Client, Target, client
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
-from perfgate.rehearsal.setup import parse_fault
+from perfgate.rehearsal.faults import parse_fault
+from perfgate.rehearsal.programs.http_json import JsonHandler, JsonServer
 from perfgate.scenarios.scenario import Scenario, Workload
 
 NAME = "load-client"
@@ -34,17 +34,13 @@ RELEASES = [
 NEWEST = [("vllm-bench", "0.33.0"), ("sglang-bench", "0.5.23")]
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _Answers(JsonHandler):
     """An OpenAI-compatible server as small as a client's first request needs."""
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - as http.server calls it
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         known = asked["model"] == "served"
-        body = json.dumps({} if known else {"message": "no such model"}).encode()
-        self.send_response(200 if known else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer_json(200 if known else 404, {} if known else {"message": "no such model"})
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""
@@ -52,7 +48,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
+    server = JsonServer(("127.0.0.1", 0), _Answers)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server.server_address[1]

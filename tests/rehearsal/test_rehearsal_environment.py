@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError
-from perfgate.rehearsal.environment import RehearsalEnvironment
+from perfgate.rehearsal.setup import RehearsalEnvironment
 
 
 def test_every_variable_gets_its_old_value_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,9 +180,9 @@ def test_a_rehearsal_plays_these_prompts(name: str) -> None:
     """Else it would be told that it measured others."""
     part, (point,) = scenario_part(SCENARIOS[name], "1.0.0"), SCENARIOS[name].points()
     result = PRINTED[name]
-    assert round(part["isl"] * point.requests) == result.number("Total input tokens")
+    assert round(part.isl * point.requests) == result.number("Total input tokens")
     generated = result.number("Total generated tokens")
-    assert part["osl"] * point.requests == pytest.approx(generated, rel=0.005)
+    assert part.osl * point.requests == pytest.approx(generated, rel=0.005)
 
 
 # What is asked. -----------------------------------------------------------------------------

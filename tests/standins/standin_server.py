@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-from perfgate.rehearsal.json_server import JsonHandler, JsonServer
+from perfgate.rehearsal.programs.http_json import JsonHandler, JsonServer
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--host", required=True)

@@ -1,6 +1,7 @@
-"""``python -m perfgate.rehearsal MODULE …``: play the program that this module stands in for."""
+"""``python -m perfgate.rehearsal MODULE:FUNCTION …``: play the program that this stands in for."""
 
 import sys
-from importlib import import_module
 
-import_module(f"perfgate.rehearsal.{sys.argv[1]}").main(sys.argv[2:])
+from perfgate.rehearsal.programs import play
+
+play(sys.argv[1], sys.argv[2:])

@@ -7,13 +7,12 @@ and a BOS before the prompt the score. How much is invented.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
 
 from perfgate.core.metrics import is_accuracy
+from perfgate.rehearsal.playbook import ScenarioPart
 from perfgate.rehearsal.synthetic_metrics import Guess
 from perfgate.scenarios.documented import DocumentedValue, documented_values
-from perfgate.scenarios.scenario import LoadPoint, Scenario
+from perfgate.scenarios.scenario import Scenario
 
 # GPU → (output tokens/s of a single request, requests in flight per GPU that halve it).
 _SPEEDS = {"H200": (70.0, 24.0), "B200": (110.0, 40.0), "GB200": (115.0, 44.0)}
@@ -30,12 +29,13 @@ _SCORE_WITH_8_BIT_KV = -0.001  # "drop less than 1%", DeepSeek-V3 example, "FP8 
 _SCORE_WITH_BOS = -0.04  # "leads to accuracy regression", quick start recipe
 
 
-def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
+def scenario_part(scenario: Scenario, release: str, imitated: str | None = None) -> ScenarioPart:
     """The part of playbook.json that is about this scenario.
 
     Args:
         scenario: the scenario.
         release: to imitate where its document names none.
+        imitated: to imitate whatever its document says; None: as the document says.
 
     Raises:
         SeveralInputErrors: its documented values are not as they should be.
@@ -43,22 +43,20 @@ def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
     documented = documented_values(scenario)
     values = documented.values if documented else {}
     isl, osl = _lengths(scenario, values)
-    tasks = [task.task for task in scenario.accuracy]
-    return {
-        "engine": scenario.engine.name,
-        "engine_version": scenario.source.engine_version or release,
-        "client_version": (scenario.workload and scenario.workload.client_version) or "",
-        "gpu": scenario.hardware.gpu,
-        "gpus": scenario.hardware.gpus,
-        "isl": isl,
-        "osl": osl,
-        "guess": asdict(_guess(scenario)),
-        "points": {point.label: _known(values, point) for point in scenario.points()},
-        "scores": {task: _scores(values, task) for task in tasks},
-        "questions": {task: _QUESTIONS.get(task, 200) for task in tasks},
-        "common_score": _common_score(scenario),
-        "replies": _replies(scenario),
-    }
+    return ScenarioPart(
+        engine=scenario.engine.name,
+        engine_version=imitated or scenario.source.engine_version or release,
+        client_version=(scenario.workload and scenario.workload.client_version) or "",
+        gpu=scenario.hardware.gpu,
+        gpus=scenario.hardware.gpus,
+        isl=isl,
+        osl=osl,
+        guess=_guess(scenario),
+        documented=_documented(scenario, values),
+        questions={one.task: _QUESTIONS.get(one.task, 200) for one in scenario.accuracy},
+        common_score=_common_score(scenario),
+        replies=_replies(scenario),
+    )
 
 
 def _lengths(scenario: Scenario, values: Mapping[str, DocumentedValue]) -> tuple[float, float]:
@@ -75,18 +73,23 @@ def _lengths(scenario: Scenario, values: Mapping[str, DocumentedValue]) -> tuple
     return isl, osl
 
 
-def _known(values: Mapping[str, DocumentedValue], point: LoadPoint) -> dict[str, float]:
-    return {
-        name: value.value
-        for name, value in values.items()
-        if not is_accuracy(name) and value.concurrency in (None, point.concurrency)
-    }
-
-
-def _scores(values: Mapping[str, DocumentedValue], task: str) -> dict[str, float]:
-    return {
-        name: value.value for name, value in values.items() if name.startswith(f"accuracy:{task}:")
-    }
+def _documented(
+    scenario: Scenario, values: Mapping[str, DocumentedValue]
+) -> dict[str, dict[str, float]]:
+    """Label of a point, or task → what the document says of it."""
+    found = {}
+    for point in scenario.points():
+        found[point.label] = {
+            name: value.value
+            for name, value in values.items()
+            if not is_accuracy(name) and value.concurrency in (None, point.concurrency)
+        }
+    for task in scenario.accuracy:
+        begins = f"accuracy:{task.task}:"
+        found[task.task] = {
+            name: value.value for name, value in values.items() if name.startswith(begins)
+        }
+    return found
 
 
 def _common_score(scenario: Scenario) -> float:

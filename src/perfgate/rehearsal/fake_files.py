@@ -13,12 +13,12 @@ SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
 GPQA = "gpqa_diamond.csv"
 _GPQA_QUESTIONS = 198
 _CONVERSATIONS = 1200
-# File of a checkout of TensorRT-LLM → the module that stands in for it.
+# File of a checkout of TensorRT-LLM → what plays it.
 _SOURCES = {
-    "benchmarks/cpp/prepare_dataset.py": "prepare_dataset",
-    "examples/pytorch/quickstart_advanced.py": "quickstart_advanced",
-    "examples/llm-api/quickstart_advanced.py": "quickstart_advanced",
-    "examples/gpqa_llmapi.py": "gpqa_llmapi",
+    "benchmarks/cpp/prepare_dataset.py": "datasets:main",
+    "examples/pytorch/quickstart_advanced.py": "examples:quickstart_advanced",
+    "examples/llm-api/quickstart_advanced.py": "examples:quickstart_advanced",
+    "examples/gpqa_llmapi.py": "examples:gpqa_llmapi",
 }
 _SPREAD = 0.4  # largest deviation of a prompt's length from the mean, as a fraction
 
@@ -122,12 +122,13 @@ def _gpqa(path: Path) -> None:
 
 def sources(folder: Path) -> None:
     """The example programs of a checkout, at their true locations."""
-    for name, module in _SOURCES.items():
+    for name, played in _SOURCES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
             f'"""A mock program for TensorRT-LLM\'s {path.name}; its numbers are synthetic."""\n\n'
-            f"import sys\nfrom perfgate.rehearsal.{module} import main\n\nmain(sys.argv[1:])\n"
+            f"import sys\nfrom perfgate.rehearsal.programs import play\n\n"
+            f"play({played!r}, sys.argv[1:])\n"
         )
 
 

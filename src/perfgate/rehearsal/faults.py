@@ -67,7 +67,7 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
 
     def written(
         self,
-        release: tuple[int, int],
+        release: tuple[int, ...],
         host: str = "",
         port: str = "",
         engine: str = "tensorrt-llm",
@@ -75,7 +75,7 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
         """What the engine writes to standard error when this ends it; empty: nothing.
 
         Args:
-            release: major and minor version of the engine.
+            release: numbers of the engine's release.
             host: where the server listens; empty: it is no server.
             port: likewise.
             engine: whose program it is.
@@ -120,9 +120,6 @@ class Scale:
         """Whether it is for this probe."""
         return any(fnmatchcase(name, self.where) for name in (scenario, f"{scenario}-{probe}"))
 
-    def __str__(self) -> str:
-        return f"{self.where}:{self.metric}={self.factor:g}"
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -151,18 +148,11 @@ class Fault:
 
     def factor(self, scenario: str, probe: str, metric: str) -> float:
         """What a metric of a probe is multiplied with; 1: it stays."""
-        found = 1.0
+        found = 0.0 if self.name == "zero_metrics" else 1.0
         for scale in self.scales:
             if scale.hits(scenario, probe) and fnmatchcase(metric, scale.metric):
                 found *= scale.factor
         return found
-
-    def __str__(self) -> str:
-        if self.scales:
-            return f"{self.name}:{','.join(map(str, self.scales))}"
-        if self.value is None:
-            return self.name
-        return f"{self.name}:{100 * self.value:g}{self.kind.unit}"
 
 
 def parse_fault(text: str) -> Fault:

@@ -3,18 +3,19 @@
 Written by `setup` as ``playbook.json``; read here from the environment that the session sets.
 """
 
-import json
 import os
 import re
+import signal
 import sys
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Literal, NoReturn
 
-from msgspec import convert
+from msgspec import Struct, ValidationError, field, json
 
-from perfgate.rehearsal.faults import Fault, Place
+from perfgate.rehearsal.faults import FAULTS, Fault, Place
 from perfgate.rehearsal.synthetic_metrics import (
     Guess,
     Load,
@@ -29,7 +30,6 @@ PROBE = "PERFGATE_PROBE"
 START = "PERFGATE_START"
 ROLE = "PERFGATE_ROLE"
 SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a mock program writes
-FORMAT = 4
 REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"  # names the file that mock programs read
 
 _MAIN = "tensorrt-llm"
@@ -37,8 +37,7 @@ _SLOWER = ("slow", "slow_host", "slow_no_control")
 _COMMON_SCORE = 0.9  # where no score is documented
 
 
-@dataclass(frozen=True)
-class ScenarioPart:
+class ScenarioPart(Struct, frozen=True):
     """What the mock programs know of one scenario.
 
     Attributes:
@@ -50,8 +49,7 @@ class ScenarioPart:
         isl: mean input tokens of a request.
         osl: mean output tokens.
         guess: what to make up where nothing is documented.
-        points: label → documented values by canonical name.
-        scores: task → documented scores by canonical name.
+        documented: label of a sweep point, or task → documented values by canonical name.
         questions: task → how many questions it has.
         common_score: score where none is documented.
         replies: prompt of the first answer → what its document says is answered.
@@ -65,11 +63,28 @@ class ScenarioPart:
     isl: float = 1024.0
     osl: float = 1024.0
     guess: Guess = field(default_factory=lambda: Guess(100.0, 320.0))
-    points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    documented: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     questions: Mapping[str, int] = field(default_factory=dict)
     common_score: float = _COMMON_SCORE
     replies: Mapping[str, str] = field(default_factory=dict)
+
+
+class PlaybookFile(Struct, frozen=True):
+    """What ``playbook.json`` says.
+
+    Attributes:
+        fault: what is to go wrong; None: nothing.
+        seed: of all made-up numbers.
+        releases: engine → release, oldest first → program → name of its recorded page.
+        scenarios: by id.
+    """
+
+    fault: Fault | None
+    seed: int
+    releases: Mapping[str, Mapping[str, Mapping[str, str]]]
+    scenarios: Mapping[str, ScenarioPart]
+    schema_version: Literal[5] = 5
+    perfgate_synthetic: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,15 +117,42 @@ class Playbook:
     start: int
 
     @property
-    def numbers(self) -> tuple[int, int]:
-        """Major and minor version."""
-        return major_minor(self.version)
+    def numbers(self) -> tuple[int, ...]:
+        """Major, minor and patch number of the release."""
+        return release_numbers(self.version)
 
     def fault_at(self, place: Place) -> str | None:
         """Name of the fault that hits a program of this place; None: it goes well."""
         if self.fault is None or self.fault.kind.place != place:
             return None
         return self.fault.name
+
+    def inject_engine_fault(self, host: str = "", port: str = "") -> None:
+        """End the program that holds the engine, if that is the fault; else nothing happens.
+
+        Args:
+            host: where the server listens; empty: the program is no server.
+            port: likewise. A program without a server meets with `request_too_long` here too.
+        """
+        name = self.fault_at("engine") or (None if port else self.fault_at("answers"))
+        if name is None or name.startswith("cli_drift"):  # options see to that
+            return
+        sys.stdout.flush()
+        if name == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        written = FAULTS[name].written(self.numbers, host, port, self.engine)
+        print(written, end="", file=sys.stderr, flush=True)
+        raise SystemExit(1)
+
+    def inject_client_fault(self) -> str | None:
+        """Name of the fault that hits the measuring program; never returns when it is to hang."""
+        name = self.fault_at("client")
+        if name == "hang":
+            sys.stdout.flush()
+            sys.stderr.flush()
+            while True:
+                time.sleep(3600)
+        return name
 
     def reply(self, prompt: str, otherwise: str) -> str:
         """What is answered to the prompt of a first answer: the document's text, where it has one.
@@ -126,9 +168,9 @@ class Playbook:
 
     def performance(self, label: str, load: Load) -> dict[str, float]:
         """Values of all performance metrics of sweep point `label`, for what is really done."""
-        documented = self.scenario_part.points.get(label, {})
+        documented = self.scenario_part.documented.get(label, {})
         chance = dice(self.seed, self.scenario, label, self.start)
-        loss = max(map(self._lost, _SLOWER))
+        loss = self._lost(*_SLOWER)
         values = performance(documented, load, self.scenario_part.guess, chance, loss)
         if self.fault is not None and self.fault.name == "zero_metrics":
             return dict.fromkeys(values, 0.0)
@@ -140,7 +182,9 @@ class Playbook:
         A question is as hard for all scenarios, measures and fresh starts; a few answers turn by
         chance.
         """
-        score = self.scenario_part.scores.get(task, {}).get(name, self.scenario_part.common_score)
+        score = self.scenario_part.documented.get(task, {}).get(name)
+        if score is None:
+            score = self.scenario_part.common_score
         scaled = score * self._factor(task, name)
         if not scaled:
             return [False] * questions
@@ -150,14 +194,10 @@ class Playbook:
         return right_answers(lower, questions, stable, chance)
 
     def _factor(self, label: str, metric: str) -> float:
-        if self.fault is None:
-            return 1.0
-        if self.fault.name == "zero_metrics":
-            return 0.0
-        return self.fault.factor(self.scenario, label, metric)
+        return 1.0 if self.fault is None else self.fault.factor(self.scenario, label, metric)
 
-    def _lost(self, fault: str) -> float:
-        if self.fault is None or self.fault.name != fault:
+    def _lost(self, *faults: str) -> float:
+        if self.fault is None or self.fault.name not in faults:
             return 0.0
         return self.fault.value or 0.0
 
@@ -173,35 +213,34 @@ def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
     if not place:
         end("this is a mock of perfgate's rehearsal; it is started by `pytest --rehearse` alone")
     path = Path(place)
-    plain: dict[str, Any] = json.loads(path.read_text())
-    if plain.get("schema_version") != FORMAT:
+    try:
+        file = json.decode(path.read_bytes(), type=PlaybookFile)
+    except ValidationError:
         end(f"{path} is of another perfgate")
     scenario = os.environ.get(SCENARIO, "")
-    known: dict[str, Any] | None = plain["scenarios"].get(scenario)
+    known = file.scenarios.get(scenario)
     if engine is None:
-        engine = known["engine"] if known is not None else _MAIN
-        if engine not in plain["releases"]:
-            engine = next(iter(plain["releases"]), _MAIN)
-    releases = plain["releases"].get(engine, {})
+        engine = _MAIN if known is None else known.engine
+        if engine not in file.releases:
+            engine = next(iter(file.releases), _MAIN)
+    releases = file.releases.get(engine, {})
     versions = tuple(releases)  # while nobody says for which scenario, it may be any of them
-    if known is not None and not as_client and known["engine"] == engine:
-        versions = (known["engine_version"],)
-    elif known is not None and known["client_version"] in releases:
-        versions = (known["client_version"],)
+    if known is not None and not as_client and known.engine == engine:
+        versions = (known.engine_version,)
+    elif known is not None and known.client_version in releases:
+        versions = (known.client_version,)
     if not versions:
         end(f"{path} has no scenario of {engine}")
-    fault = None if plain.get("fault") is None else convert(plain["fault"], Fault)
-    if fault is not None and os.environ.get(ROLE, "").endswith("_control"):
-        fault = fault.of_control
+    is_control = os.environ.get(ROLE, "").endswith("_control")
     return Playbook(
         folder=path.parent,
         engine=engine,
         version=versions[-1],
         releases={version: releases[version] for version in versions},
-        fault=fault,
-        seed=plain["seed"],
+        fault=file.fault.of_control if file.fault and is_control else file.fault,
+        seed=file.seed,
         scenario=scenario,
-        scenario_part=ScenarioPart(versions[-1]) if known is None else convert(known, ScenarioPart),
+        scenario_part=known or ScenarioPart(versions[-1]),
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
@@ -210,15 +249,25 @@ def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
 def engines() -> tuple[str, ...]:
     """The engines of which programs are played; none where the environment names no playbook."""
     place = os.environ.get(REHEARSAL_VARIABLE)
-    return tuple(json.loads(Path(place).read_text())["releases"]) if place else ()
+    return tuple(json.decode(Path(place).read_bytes())["releases"]) if place else ()
 
 
-def major_minor(version: str) -> tuple[int, int]:
-    """Major and minor number of a release, e.g. (1, 2) of ``1.2.0rc3``, (2, 0) of ``2``."""
-    found = re.match(r"v?(\d+)(?:\.(\d+))?", version)
+def release_numbers(version: str) -> tuple[int, ...]:
+    """The first three numbers of a release, e.g. (1, 2, 0) of ``1.2.0rc3``, (2, 0, 0) of ``2``."""
+    found = re.match(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?", version)
     if found is None:
         raise ValueError(f"no release: {version!r}")
-    return int(found[1]), int(found[2] or 0)
+    return tuple(int(number or 0) for number in found.groups())
+
+
+def completed(asked: int, fault: str | None) -> int:
+    """How many of the requests asked are completed: with fault ``partial`` not all."""
+    return asked - max(1, asked // 20) if fault == "partial" else asked
+
+
+def halved(content: str, fault: str | None) -> str:
+    """What a program writes; with fault ``truncated`` only its first half."""
+    return content[: len(content) // 2] if fault == "truncated" else content
 
 
 def announce(program: str) -> None:
@@ -228,6 +277,11 @@ def announce(program: str) -> None:
         file=sys.stderr,
         flush=True,
     )
+
+
+def banner(version: str) -> None:
+    """What every program prints that imports tensorrt_llm."""
+    print(f"[TensorRT-LLM] TensorRT-LLM version: {version}", flush=True)
 
 
 def crash(message: str) -> NoReturn:

@@ -16,6 +16,7 @@ from perfgate.core.errors import InputError
 from perfgate.engines.definitions import Keys, Options
 
 FOLDER = Path(__file__).parent / "recorded"
+LM_EVAL = "0.4.9.1"  # the release of lm_eval that is always played
 YAML = "LLM-API YAML"  # a page of it is chosen as that of a program is
 
 

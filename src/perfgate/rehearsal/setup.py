@@ -1,66 +1,127 @@
 """Setup: put the mock programs in place for a session, and take them away again.
 
 The session's side of a rehearsal. Programs are called as always: by what ``PERFGATE_PROGRAM_…``,
-``PERFGATE_MODELS`` and the like say, which is all that a rehearsal changes.
+``PERFGATE_MODELS`` and the like say, which is all that a rehearsal changes. The main process puts
+the mocks in place and tells the variables to the workers of pytest-xdist.
 """
 
-import json
+import os
 import shlex
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from msgspec import json
 from packaging.version import Version
 
 from perfgate.core import programs
-from perfgate.core.durable_files import make_executable, write_text
+from perfgate.core.durable_files import make_executable, write_errors_named, write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
 from perfgate.core.programs import Program
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
-from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault, require_hits
-from perfgate.rehearsal.playbook import FORMAT, REHEARSAL_VARIABLE, SYNTHETIC
-from perfgate.rehearsal.recorded_pages import nearest
+from perfgate.rehearsal.faults import Fault, parse_fault, require_hits
+from perfgate.rehearsal.playbook import REHEARSAL_VARIABLE, PlaybookFile, ScenarioPart
+from perfgate.rehearsal.recorded_pages import label, nearest
 from perfgate.scenarios.scenario import Limits, Scenario
-
-__all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "set_up", "shortened"]
 
 # Engine that has mock programs → release of scenarios whose document names none.
 ENGINES = {"tensorrt-llm": "1.0.0", "vllm": "0.11.0", "sglang": "0.5.3"}
 # Load client → the engine that it comes with.
 _CLIENTS = {"vllm-bench": "vllm", "vllm-benchmark-serving": "vllm", "sglang-bench": "sglang"}
 PLAYBOOK = "playbook.json"
+SEED = 20  # the same rehearsal twice gives the same numbers
 # Mocks are ready in a second and never silent for longer; a crowded machine takes its time.
 LIMITS = Limits(start_s=120.0, silence_s=60.0, total_s=240.0)
 HANG_LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
 
-# Program → module that stands in for it, and the module's first arguments.
-_LAUNCHERS = (
-    programs.TRTLLM_LAUNCH,
-    programs.MPIRUN,
-    programs.SRUN,
-    programs.SBATCH,
-    programs.SCANCEL,
-    programs.DOCKER,
-)
-_MODULES: Mapping[Program, tuple[str, ...]] = {
-    programs.TRTLLM_BENCH: ("trtllm_bench",),
-    programs.TRTLLM_SERVE: ("trtllm_serve",),
-    programs.TRTLLM_EVAL: ("trtllm_eval",),
-    programs.TENSORRT_LLM_PYTHON: ("engine_python",),
-    programs.VLLM: ("vllm",),
-    programs.VLLM_SERVE: ("vllm",),
-    programs.VLLM_SCRIPT: ("vllm_script",),
-    programs.VLLM_PYTHON: ("engine_python",),
-    programs.SGLANG_SERVE: ("engine_python",),
-    programs.SGLANG_PYTHON: ("engine_python",),
-    programs.SGLANG_BENCH: ("engine_python",),
-    programs.LM_EVAL: ("lm_eval",),
-    **{program: ("launch_programs", program.executable) for program in _LAUNCHERS},
+# Program → what plays it, as `programs.play` takes it, and the first words for that.
+_PLAYED: Mapping[Program, str] = {
+    programs.TRTLLM_BENCH: "trtllm_bench:main",
+    programs.TRTLLM_SERVE: "servers:trtllm",
+    programs.TRTLLM_EVAL: "evaluations:trtllm_eval",
+    programs.TENSORRT_LLM_PYTHON: "engine_python:python",
+    programs.VLLM: "engine_python:vllm",
+    programs.VLLM_SERVE: "engine_python:vllm",
+    programs.VLLM_SCRIPT: "load_client:vllm_script",
+    programs.VLLM_PYTHON: "engine_python:python",
+    programs.SGLANG_SERVE: "engine_python:python",
+    programs.SGLANG_PYTHON: "engine_python:python",
+    programs.SGLANG_BENCH: "engine_python:python",
+    programs.LM_EVAL: "evaluations:lm_eval",
+    programs.TRTLLM_LAUNCH: "launch_programs:main trtllm-llmapi-launch",
+    programs.MPIRUN: "launch_programs:main mpirun",
+    programs.SRUN: "launch_programs:main srun",
+    programs.SBATCH: "launch_programs:main sbatch",
+    programs.SCANCEL: "launch_programs:main scancel",
+    programs.DOCKER: "launch_programs:main docker",
 }
+
+
+class RehearsalEnvironment:
+    """The environment variables that put the mock programs in place; none until `enter`.
+
+    Attributes:
+        variables: the variables.
+        pages: engine and release → program → of which release its recorded page is; empty until
+            `build`.
+    """
+
+    def __init__(self) -> None:
+        self.variables: Mapping[str, str] = {}
+        self.pages: Mapping[str, Mapping[str, str]] = {}
+        self._before: dict[str, str | None] = {}
+        self._built: Path | None = None
+
+    def build(
+        self,
+        folder: Path,
+        scenarios: Sequence[Scenario],
+        engine_version: str | None,
+        fault: str | None,
+        real: Collection[Program] = (),
+    ) -> None:
+        """Put the mock programs into `folder`, and enter; the `real` programs have none.
+
+        Raises:
+            InputError: no such fault.
+            RunError: the folder cannot be written.
+        """
+        known = None if fault is None else parse_fault(fault)
+        self._built = folder
+        with write_errors_named(folder):
+            variables = set_up(
+                folder, scenarios, engine_version=engine_version, fault=known, seed=SEED, real=real
+            )
+        releases = json.decode((folder / PLAYBOOK).read_bytes())["releases"]
+        self.pages = {
+            f"{engine} {version}": {program: label(name) for program, name in pages.items()}
+            for engine, versions in releases.items()
+            for version, pages in versions.items()
+        }
+        self.enter(variables)
+
+    def enter(self, variables: Mapping[str, str]) -> None:
+        """Set the variables."""
+        self.variables = variables
+        self._before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+
+    def leave(self) -> None:
+        """Give every variable the value it had before; remove what was built here.
+
+        Its datasets and make-believe weights are large, and worth nothing.
+        """
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._before = {}
+        if self._built is not None:
+            clear(self._built)
 
 
 def set_up(
@@ -95,16 +156,10 @@ def set_up(
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / PLAYBOOK
-    playbook = {
-        "schema_version": FORMAT,
-        SYNTHETIC: True,
-        "fault": None if fault is None else asdict(fault),
-        "seed": seed,
-        **_scenarios_and_releases(rehearsed, engine_version),
-    }
-    write_text(path, json.dumps(playbook, indent=1) + "\n")
-    modules = {program: module for program, module in _MODULES.items() if program not in real}
-    _programs(folder / "bin", modules, path)
+    playbook = _playbook(rehearsed, engine_version, fault, seed)
+    write_text(path, json.format(json.encode(playbook), indent=1).decode() + "\n")
+    played = {program: words for program, words in _PLAYED.items() if program not in real}
+    _programs(folder / "bin", played, path)
     fake_files.models(folder / "models", rehearsed)
     fake_files.datasets(folder / "datasets", rehearsed)
     fake_files.sources(folder / "source")
@@ -113,7 +168,7 @@ def set_up(
     named = {} if real else {HOSTS: hosts if nodes > 1 else ""}
     return {
         REHEARSAL_VARIABLE: str(path),
-        **_variables(folder / "bin", modules),
+        **_variables(folder / "bin", played),
         MODELS: str(folder / "models"),
         DATASETS: str(folder / "datasets"),
         TENSORRT_LLM_SOURCE: str(folder / "source"),
@@ -121,28 +176,25 @@ def set_up(
     }
 
 
-def _scenarios_and_releases(
-    scenarios: Iterable[Scenario], engine_version: str | None
-) -> dict[str, Any]:
+def _playbook(
+    scenarios: Iterable[Scenario], engine_version: str | None, fault: Fault | None, seed: int
+) -> PlaybookFile:
     """What the mocks know of each scenario, and of the releases that they imitate for them."""
-    chosen = tuple(scenarios)
-    known = {one.id: scenario_part(one, ENGINES[one.engine.name]) for one in chosen}
+    known: dict[str, ScenarioPart] = {}
     versions: dict[str, set[str]] = {}
-    for scenario in chosen:
+    for scenario in scenarios:
         name, load = scenario.engine.name, scenario.workload
-        if said := _said_of(name, engine_version):
-            known[scenario.id]["engine_version"] = said
-        versions.setdefault(name, set()).add(str(known[scenario.id]["engine_version"]))
+        part = scenario_part(scenario, ENGINES[name], _said_of(name, engine_version))
+        known[scenario.id] = part
+        versions.setdefault(name, set()).add(part.engine_version)
         if load is not None and load.client in _CLIENTS:
             own = _CLIENTS[load.client]
             versions.setdefault(own, set()).add(load.client_version or ENGINES[own])
-    return {
-        "releases": {
-            engine: {one: nearest(engine, one) for one in sorted(found, key=Version)}
-            for engine, found in sorted(versions.items())
-        },
-        "scenarios": known,
+    releases = {
+        engine: {release: nearest(engine, release) for release in sorted(named, key=Version)}
+        for engine, named in sorted(versions.items())
     }
+    return PlaybookFile(fault, seed, releases, known)
 
 
 def _said_of(engine: str, text: str | None) -> str | None:
@@ -156,14 +208,14 @@ def _labels(scenario: Scenario) -> list[str]:
     return [point.label for point in scenario.points()] + tasks
 
 
-def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook: Path) -> None:
+def _programs(folder: Path, played: Mapping[Program, str], playbook: Path) -> None:
     """An executable for each program, under its true name: job scripts call programs so.
 
     Each names the playbook itself: on another node it may find none of the session's variables.
     """
     folder.mkdir(exist_ok=True)
-    for program, (module, *arguments) in modules.items():
-        call = shlex.join([sys.executable, "-m", "perfgate.rehearsal", module, *arguments])
+    for program, words in played.items():
+        call = shlex.join([sys.executable, "-m", "perfgate.rehearsal", *words.split()])
         path = folder / program.executable
         path.write_text(
             f"#!/bin/sh\n# A mock program of perfgate's rehearsal: what it measures is synthetic.\n"

@@ -47,7 +47,7 @@ from perfgate.suite.options import OPTIONS, name_on_command_line, option_of, sho
 from perfgate.suite.selection import named_in
 
 if TYPE_CHECKING:
-    from perfgate.rehearsal.environment import RehearsalEnvironment
+    from perfgate.rehearsal.setup import RehearsalEnvironment
 
 AUTO = "auto"
 # What would change, record or control a build, and has no meaning where two are compared.
@@ -150,7 +150,7 @@ class SessionOptions:
 
     def rehearsal(self, config: pytest.Config) -> "RehearsalEnvironment":
         """The environment of a rehearsal, to be entered; left when pytest ends."""
-        from perfgate.rehearsal.environment import RehearsalEnvironment
+        from perfgate.rehearsal.setup import RehearsalEnvironment
 
         environment = RehearsalEnvironment()
         config.add_cleanup(environment.leave)

@@ -16,9 +16,8 @@ from tables import each
 from perfgate.core.errors import RunError
 from perfgate.engines.in_force import InForce, differences, require_in_force
 from perfgate.engines.sglang.table import SERVE
-from perfgate.rehearsal.argparse_options import given
-from perfgate.rehearsal.options import Syntax
-from perfgate.rehearsal.sglang_settings import resolved
+from perfgate.rehearsal.options import Syntax, read_as_argparse
+from perfgate.rehearsal.programs.sglang_settings import resolved
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp, Scenario
 
 RECORDED = Path(__file__).parent / "recorded" / "server_info_0.5.23_cpu.json"
@@ -34,7 +33,7 @@ CAPPED = (
 def answered(case: Scenario, version: str = "0.5.3") -> dict[str, Any]:
     """What the server says that is started with the scenario's own command."""
     options = page("0.5.23" if version >= "0.5.2" and len(version) > 5 else "0.5.3").programs[SERVE]
-    words = given(Syntax(SERVE, options), render(case, version).argv[3:])
+    words = read_as_argparse(Syntax(SERVE, options), render(case, version).argv[3:])
     return {**resolved(words, version, "H200"), "path": "/get_server_info"}
 
 

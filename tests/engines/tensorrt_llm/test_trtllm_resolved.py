@@ -13,8 +13,8 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.in_force import InForce, differences, not_established, require_in_force
 from perfgate.engines.tensorrt_llm import llm_api_yaml, programs, resolved
 from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
-from perfgate.rehearsal import healthy_log
-from perfgate.rehearsal.playbook import major_minor
+from perfgate.rehearsal.playbook import release_numbers
+from perfgate.rehearsal.programs import healthy_log
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario
 
 # Lines of a server's log of 1.1.0rc3, the configuration and the list of sizes shortened.
@@ -152,7 +152,7 @@ def test_the_share_of_the_kv_cache_is_kept() -> None:
 
 @each("version", ["0.20.0", "1.0.0rc1", "1.0.0", "1.1.0rc6", "1.3.0rc3"])
 def test_what_a_stand_in_prints_of_each_scenarios_own_file_is_in_force(version: str) -> None:
-    numbers = major_minor(version)
+    numbers = release_numbers(version)
     well: Any = SimpleNamespace(numbers=numbers, fault_at=lambda _place: None)
     for case in documented_suite().scenarios:
         if case.engine.name != "tensorrt-llm" or case.workload is None:
@@ -165,5 +165,5 @@ def test_what_a_stand_in_prints_of_each_scenarios_own_file_is_in_force(version: 
             continue
         by_default = program == THROUGHPUT or numbers >= (1, 0)
         said = healthy_log.resolved(well, tree, graphs_by_default=by_default)
-        log = "\n".join(said.lines().values()).splitlines()
+        log = healthy_log.start_log("model", 8, 0.9, said)
         assert list(differences(case, resolved.in_force(case, {}, log))) == [], case.id

@@ -39,18 +39,13 @@ _Options = Mapping[str, Sequence[str]]
 
 
 def main(argv: Sequence[str]) -> None:
-    """First word: the program to imitate; the rest: its arguments."""
-    words = list(argv)
-    if not words:
-        end("which program?")
-    program, rest = words[0], words[1:]
+    """First word: the program to imitate, one of `setup`; the rest: its arguments."""
+    program, *rest = argv
     playbook = here()
     announce(program)
     if rest == ["--version"]:
         print(f"{program} (perfgate rehearsal)")
         return
-    if program not in _PROGRAMS:
-        end(f"{program} has no mock program")
     raise SystemExit(_PROGRAMS[program](playbook, rest))
 
 
@@ -147,25 +142,16 @@ def llmapi_launch(playbook: Playbook, argv: Sequence[str]) -> int:
 
 def docker(playbook: Playbook, argv: Sequence[str]) -> int:
     """``docker run [options] image command`` and ``docker exec [options] name command``."""
-    verb, rest = (argv[0], argv[1:]) if argv else ("", argv)
-    if verb == "run":
-        return _docker_run(playbook, rest)
-    if verb == "exec":
-        options, left = _split("docker exec", rest)
-        return _as_shell(
-            _run(playbook, Wrapped(tuple(left[1:]), _variables(options, "-e", "--env")))
-        )
+    verb = next(iter(argv), "")
     if verb in ("image", "inspect"):
         variables = [f"TRT_LLM_VERSION={playbook.version}", "TRT_LLM_GIT_COMMIT="]
         labels = {"org.opencontainers.image.version": playbook.version}
         print(json.dumps([{"Config": {"Env": variables, "Labels": labels}}]))
-    return 0
-
-
-def _docker_run(playbook: Playbook, argv: Sequence[str]) -> int:
-    options, left = _split("docker run", argv)
+    if verb not in ("run", "exec"):
+        return 0
+    options, left = _split(f"docker {verb}", argv[1:])
     if not left:
-        print('docker: "docker run" requires at least 1 argument.', file=sys.stderr)
+        print(f'docker: "docker {verb}" requires at least 1 argument.', file=sys.stderr)
         return 125
     entry = _last(options, "--entrypoint")
     command = (entry, *left[1:]) if entry else tuple(left[1:])

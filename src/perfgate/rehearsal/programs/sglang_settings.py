@@ -4,10 +4,13 @@ As `ServerArgs.__post_init__` of 0.4.2 to 0.5.23 does with DeepSeek-V3 on GPUs o
 becomes of attention DP, of the limit of requests and of the share of memory.
 """
 
-import re
+from pathlib import Path
 from typing import Any
 
+from msgspec import toml
+
 from perfgate.rehearsal.options import GivenOptions
+from perfgate.rehearsal.playbook import release_numbers
 
 # MiB of a GPU, as nvidia-smi tells it.
 _GPU_MEMORY = {"H200": 143_771, "H100": 81_559, "B200": 183_359}
@@ -16,15 +19,12 @@ _FEWEST_RESERVED = 10 * 1024  # MiB
 _KV_TOKENS = 700_000  # made up
 _UNDER_SPECULATION = 48
 _NO_SPECULATION = {"speculative_num_steps": None, "speculative_num_draft_tokens": None}
+_SIZES = ("--cuda-graph-bs", "--cuda-graph-bs-decode")
+_LARGEST = ("--cuda-graph-max-bs", "--cuda-graph-max-bs-decode")
 
 
 class RefusedSettings(Exception):
     """The server ends with this message."""
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a release, e.g. (0, 5, 3)."""
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def resolved(given: GivenOptions, version: str, gpu: str) -> dict[str, Any]:
@@ -38,36 +38,25 @@ def resolved(given: GivenOptions, version: str, gpu: str) -> dict[str, Any]:
     Raises:
         RefusedSettings: the release ends with an error.
     """
-    release = numbers(version)
+    release = release_numbers(version)
     model = given.text("--model-path")
     settings: dict[str, Any] = {
         "model_path": model,
         "served_model_name": given.text("--served-model-name", model),
-        "api_key": given.text("--api-key") or None,
         "version": version,
-        "tp_size": given.integer("--tp-size", 1),
-        "pp_size": given.integer("--pp-size", 1),
-        "ep_size": given.integer("--ep-size", 1),
-        "dp_size": given.integer("--dp-size", 1),
-        "enable_dp_attention": given.has("--enable-dp-attention"),
-        "max_running_requests": _number(given, "--max-running-requests"),
-        "chunked_prefill_size": _chunk(given, gpu),
-        "max_prefill_tokens": given.integer("--max-prefill-tokens", 16384),
-        "context_length": _number(given, "--context-length"),
-        "kv_cache_dtype": given.text("--kv-cache-dtype", "auto"),
-        "disable_radix_cache": given.has("--disable-radix-cache"),
-        "disable_overlap_schedule": given.has("--disable-overlap-schedule"),
-        "disable_cuda_graph": given.has("--disable-cuda-graph"),
-        "enable_torch_compile": given.has("--enable-torch-compile"),
-        "torch_compile_max_bs": given.integer("--torch-compile-max-bs", 32),
-        "quantization": given.text("--quantization") or None,
-        "attention_backend": given.text("--attention-backend") or "fa3",
-        "moe_runner_backend": given.text("--moe-runner-backend", "auto"),
-        "stream_interval": given.integer("--stream-interval", 1),
-        "trust_remote_code": given.has("--trust-remote-code"),
-        "random_seed": given.integer("--random-seed", 859701050),
         "max_total_num_tokens": _KV_TOKENS,
+        "chunked_prefill_size": given.integer(
+            "--chunked-prefill-size", 16384 if _GPU_MEMORY.get(gpu, 0) >= _LARGE else 8192
+        ),
     }
+    table = toml.decode(Path(__file__).with_suffix(".toml").read_bytes())
+    for name in table["flags"]:
+        settings[name] = given.has(_option(name))
+    for name, default in table["texts"].items():
+        settings[name] = given.text(_option(name)) or default or None
+    for name, default in table["numbers"].items():
+        number = _number(given, name)
+        settings[name] = (default or None) if number is None else number
     if given.has("--enable-ep-moe"):
         settings["ep_size"] = settings["tp_size"]
     _speculate(given, settings, release)
@@ -108,9 +97,8 @@ def _speculate(given: GivenOptions, settings: dict[str, Any], release: tuple[int
     settings |= {"speculative_algorithm": algorithm, **_NO_SPECULATION}
     if algorithm is None:
         return
-    settings["speculative_num_steps"] = _number(given, "--speculative-num-steps")
-    settings["speculative_eagle_topk"] = _number(given, "--speculative-eagle-topk")
-    settings["speculative_num_draft_tokens"] = _number(given, "--speculative-num-draft-tokens")
+    for name in (*_NO_SPECULATION, "speculative_eagle_topk"):
+        settings[name] = _number(given, name)
     settings["max_running_requests"] = settings["max_running_requests"] or _UNDER_SPECULATION
     if release < (0, 5, 11):
         settings["disable_overlap_schedule"] = True
@@ -131,10 +119,6 @@ def _graphs(given: GivenOptions, settings: dict[str, Any], release: tuple[int, .
     return largest
 
 
-_SIZES = ("--cuda-graph-bs", "--cuda-graph-bs-decode")
-_LARGEST = ("--cuda-graph-max-bs", "--cuda-graph-max-bs-decode")
-
-
 def _fraction(given: GivenOptions, settings: dict[str, Any], gpu: str, graphs: int) -> float:
     """The share of memory: what is not reserved for chunks, graphs, ranks, parts and drafts."""
     asked = given.number("--mem-fraction-static", 0.0)
@@ -153,11 +137,11 @@ def _fraction(given: GivenOptions, settings: dict[str, Any], gpu: str, graphs: i
     return float(round((memory - reserved) / memory, 3))
 
 
-def _chunk(given: GivenOptions, gpu: str) -> int:
-    default = 16384 if _GPU_MEMORY.get(gpu, 0) >= _LARGE else 8192
-    return given.integer("--chunked-prefill-size", default)
+def _number(given: GivenOptions, name: str) -> int | None:
+    text = given.text(_option(name))
+    return int(text) if text else None
 
 
-def _number(given: GivenOptions, spelling: str) -> int | None:
-    found = given.text(spelling)
-    return int(found) if found else None
+def _option(name: str) -> str:
+    """The option that a setting is called like."""
+    return f"--{name.replace('_', '-')}"

@@ -1,39 +1,53 @@
-"""A mock for the Python that has an engine: runs scripts, `-m`, `-c`; the packages are empty.
+"""Mocks for an engine's Python, which runs scripts, `-m`, `-c`, and for the command `vllm`.
 
-It tells the played release as the package's version, and the schema of TensorRT-LLM's LLM-API model
-from the recorded page; everything else is the real interpreter.
+The packages are empty. The interpreter tells the played release as the package's version, and the
+schema of TensorRT-LLM's LLM-API model from the recorded page; everything else of it is real.
 """
 
 import importlib.metadata
 import runpy
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal import lm_eval
-from perfgate.rehearsal.llm_api_model import MODULE, model_of
-from perfgate.rehearsal.playbook import Playbook, end, engines, here
-from perfgate.rehearsal.recorded_pages import YAML, read
+from perfgate.rehearsal.playbook import Playbook, announce, banner, end, engines, here
+from perfgate.rehearsal.programs import play
+from perfgate.rehearsal.programs.llm_api import MODULE, model_of
+from perfgate.rehearsal.recorded_pages import LM_EVAL, YAML, read
 
 # The packages that can be imported; nothing is in them but what `_Package` puts there.
 _PACKAGES = ("tensorrt_llm", "tensorrt_llm.llmapi")
 # Module that is a program → the mock program that plays it.
 _PROGRAMS = {
-    "tensorrt_llm.serve.scripts.benchmark_serving": "benchmark_serving",
-    "sglang.launch_server": "sglang_server",
-    "sglang.bench_serving": "sglang_bench",
+    "tensorrt_llm.serve.scripts.benchmark_serving": "load_client:benchmark_serving",
+    "sglang.launch_server": "servers:sglang",
+    "sglang.bench_serving": "load_client:sglang",
 }
 
 
-def main(argv: Sequence[str]) -> None:
+def vllm(argv: Sequence[str]) -> None:
+    """``vllm serve …``, ``vllm bench serve …`` or ``vllm --version``."""
+    words = list(argv)
+    if words[:1] == ["serve"]:
+        play("servers:vllm", words[1:])
+        return
+    playbook = here("vllm", as_client=True)
+    announce("vllm")
+    if words in (["--version"], ["-v"]):
+        print(playbook.version)
+        return
+    if words[:2] != ["bench", "serve"]:
+        end(f"vllm {' '.join(words[:2])} has no mock program")
+    play("load_client:vllm", words[2:])
+
+
+def python(argv: Sequence[str]) -> None:
     """``python SCRIPT …``, ``python -m MODULE …`` or ``python -c CODE …``."""
     words = list(argv)
     if words[:1] == ["-m"] and len(words) > 1 and words[1] in _PROGRAMS:
-        import_module(f"perfgate.rehearsal.{_PROGRAMS[words[1]]}").main(words[2:])
+        play(_PROGRAMS[words[1]], words[2:])
         return
     _imitate_packages()
     if words[:1] == ["-c"] and len(words) > 1:
@@ -53,7 +67,7 @@ def _imitate_packages() -> None:
     """Let the metadata of the engines tell the imitated releases, and `import tensorrt_llm` it."""
     played = {engine: here(engine) for engine in engines()}
     versions = {engine: playbook.version for engine, playbook in played.items()}
-    versions["lm-eval"] = lm_eval.VERSION
+    versions["lm-eval"] = LM_EVAL
     real = importlib.metadata.version
 
     def version(distribution_name: str) -> str:
@@ -89,5 +103,5 @@ class _Package(MetaPathFinder, Loader):
             page = read(self._playbook.releases[version][YAML])
             module.__dict__["TorchLlmArgs"] = model_of(page)
         elif module.__name__ == "tensorrt_llm":
-            healthy.banner(version)
+            banner(version)
             module.__dict__["__version__"] = version

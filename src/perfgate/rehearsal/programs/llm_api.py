@@ -1,7 +1,13 @@
-"""The YAML file of LLM-API options, read as the played release reads it, from its recorded page."""
+"""TensorRT-LLM's LLM API: its YAML file, the model behind it, and what a checkpoint says.
 
+The file is read as the played release reads it, from its recorded page. An engine's own Python is
+asked for the JSON schema of the model before anything is started, and so is a mock's.
+"""
+
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
 from msgspec import UNSET
@@ -9,7 +15,9 @@ from msgspec import UNSET
 from perfgate.engines.definitions import KeyDefinition, Keys
 from perfgate.rehearsal.options import GivenOptions, announce_page
 from perfgate.rehearsal.playbook import Playbook, crash
-from perfgate.rehearsal.recorded_pages import YAML, read
+from perfgate.rehearsal.recorded_pages import YAML, Page, read
+
+MODULE = "tensorrt_llm.llmapi.llm_args"
 
 
 class _Problem(NamedTuple):
@@ -106,3 +114,71 @@ def _refuse(problems: list[_Problem]) -> NoReturn:
             f"    For further information visit https://errors.pydantic.dev/2.11/v/{kind}",
         ]
     crash("\n".join(lines))
+
+
+def model_of(page: Page) -> type:
+    """A class that can be asked like pydantic's models: fields, settings, JSON schema."""
+    keys = page.yaml_keys()
+    refused = page.unknown_keys == "refused"
+    fields = {
+        name: SimpleNamespace(annotation=object, alias=key.alias, validation_alias=None)
+        for name, key in keys.items()
+    }
+    defs: dict[str, Any] = {}
+    schema = {**_object(keys, defs, refused=refused), "$defs": defs}
+    members = {
+        "model_config": {"extra": "forbid" if refused else "allow"},
+        "model_fields": fields,
+        "model_json_schema": classmethod(lambda cls: schema),  # noqa: ARG005
+    }
+    return type("TorchLlmArgs", (), members)
+
+
+def _object(keys: Keys, defs: dict[str, Any], *, refused: bool) -> dict[str, Any]:
+    properties = {name: _property(key, defs, refused=refused) for name, key in keys.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": not refused}
+
+
+def _property(key: KeyDefinition, defs: dict[str, Any], *, refused: bool) -> Mapping[str, Any]:
+    below = refused if key.unknown is UNSET else key.unknown == "refused"
+    for name, model in key.models.items():
+        defs[name] = _object(model, defs, refused=below)
+    several: list[dict[str, Any]] = [{"$ref": f"#/$defs/{name}"} for name in key.models]
+    # A page's types do not tell a list from what is in it, nor whether null is taken.
+    several += [{}] if any(one not in key.models for one in key.types) else [{"type": "null"}]
+    several += [{"enum": list(key.choices)}] if key.choices else []
+    default = {} if key.default is UNSET else {"default": key.default}
+    return {"anyOf": several, **default}
+
+
+def weight_quantization(folder: str) -> str | None:
+    """Algorithm of the weights, as the checkpoint says; None: it does not."""
+    return _quantization(folder).get("quant_algo")
+
+
+def kv_cache_quantization(options: Mapping[str, Any], folder: str) -> str | None:
+    """Type of the KV cache: as the YAML says, in any release's spelling, else the checkpoint.
+
+    Args:
+        options: the YAML file's content.
+        folder: the model's; empty: there is none.
+    """
+    locations = (
+        options.get("kv_cache_config") or {},
+        options.get("pytorch_backend_config") or {},
+        options,
+    )
+    for place in locations:
+        for name in ("dtype", "kv_cache_dtype"):
+            said = place.get(name)
+            if isinstance(said, str) and said != "auto":
+                return said.upper()
+    return _quantization(folder).get("kv_cache_quant_algo")
+
+
+def _quantization(folder: str) -> dict[str, str]:
+    path = Path(folder) / "hf_quant_config.json"
+    if not folder or not path.is_file():
+        return {}
+    found: dict[str, str] = json.loads(path.read_text()).get("quantization", {})
+    return found

@@ -1,13 +1,51 @@
-"""HTTP requests: the few requests that the mock programs of clients really make of the server."""
+"""HTTP of mock programs: a server that answers in JSON, and a client's few requests.
+
+Imports nothing but the standard library: a mock program is started often. Knows no engine.
+"""
 
 import http.client
 import json
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from perfgate.rehearsal.playbook import crash
-
 _TIMEOUT_S = 5.0
+
+
+class JsonServer(ThreadingHTTPServer):
+    """A server that a mock program is; it is there at once."""
+
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        """Bind without the look-up of the host's full name, which can take seconds."""
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+
+class JsonHandler(BaseHTTPRequestHandler):
+    """What the routes of a mock program answer with."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer_json(self, status: int, content: Mapping[str, object]) -> None:
+        """Answer with a JSON object."""
+        self.answer(status, json.dumps(content).encode())
+
+    def answer(self, status: int, body: bytes) -> None:
+        """Answer with `body`, which may be empty."""
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def answer_models(self, name: str, owner: str) -> None:
+        """Answer as ``/v1/models`` of an OpenAI-compatible server that serves one model."""
+        model = {"id": name, "object": "model", "created": 0, "owned_by": owner}
+        self.answer_json(200, {"object": "list", "data": [model]})
 
 
 def served_models(base_url: str) -> list[str]:
@@ -52,22 +90,3 @@ def _request(base_url: str, method: str, path: str, body: bytes | None) -> tuple
         return answer.status, json.loads(content) if content else {}
     finally:
         connection.close()
-
-
-def require_answer(base_url: str, path: str, model: str) -> None:
-    """The first prompt of benchmark_serving and of `vllm bench serve`; a failing one ends them."""
-    print("Starting initial single prompt test run...", flush=True)
-    try:
-        refused = complete(base_url, path, model)
-    except OSError as error:
-        place = urlsplit(base_url)
-        refused = (
-            f"Cannot connect to host {place.hostname}:{place.port} ssl:default "
-            f"[Connect call failed ('{place.hostname}', {place.port})]: {error}"
-        )
-    if refused is not None:
-        crash(
-            "ValueError: Initial test run failed - Please make sure benchmark arguments are "
-            f"correctly specified. Error: {refused}"
-        )
-    print("Initial test run completed. Starting main benchmark run...", flush=True)

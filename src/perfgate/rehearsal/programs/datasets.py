@@ -1,23 +1,39 @@
 """Dataset file of trtllm-bench: one JSON object a line; written, and read without parsing it all.
 
+A mock program for TensorRT-LLM's prepare_dataset.py writes it: synthetic prompts, as the real one's
+are. The tokens have one digit each, so that files stay small.
+
 Format: `tensorrt_llm/bench/utils/data.py`: ``task_id`` and ``output_tokens`` must be there, and
 ``input_ids`` or ``prompt``.
 """
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from perfgate.rehearsal.options import GivenOptions, read
+from perfgate.rehearsal.playbook import Playbook, announce, end, here
+
+_PROGRAM = "prepare_dataset.py"
+_KIND = "token-norm-dist"
 _SMALL = 8 * 2**20  # bytes up to which every line is parsed
 _LINES_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """Lengths in tokens."""
+class DatasetFacts:
+    """What a dataset file holds.
 
+    Attributes:
+        requests: how many.
+        inputs: lengths in tokens, of those requests that were looked at.
+        outputs: likewise.
+    """
+
+    requests: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -33,14 +49,6 @@ class Lengths:
     def whole(self) -> tuple[int, ...]:
         """Input and output together."""
         return tuple(map(sum, zip(self.inputs, self.outputs, strict=True)))
-
-
-@dataclass(frozen=True)
-class DatasetFacts:
-    """What a dataset file holds: number of requests, lengths of those that were looked at."""
-
-    requests: int
-    lengths: Lengths
 
 
 def write_synthetic(stream: BinaryIO, requests: int, isl: int, osl: int) -> None:
@@ -67,10 +75,10 @@ def look(path: Path, limit: int) -> DatasetFacts:
         with path.open("rb") as file:
             lines = [line for line in file if line.strip()]
         taken = lines[: limit or None]
-        return DatasetFacts(len(taken), _lengths(taken))
+        return DatasetFacts(len(taken), *_lengths(taken))
     requests = _count(path)
     taken = list(_samples(path))
-    return DatasetFacts(min(requests, limit) if limit else requests, _lengths(taken))
+    return DatasetFacts(min(requests, limit) if limit else requests, *_lengths(taken))
 
 
 def _count(path: Path) -> int:
@@ -97,7 +105,7 @@ def _samples(path: Path) -> Iterator[bytes]:
             length *= 8
 
 
-def _lengths(lines: list[bytes]) -> Lengths:
+def _lengths(lines: list[bytes]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     inputs, outputs = [], []
     for line in lines:
         request = json.loads(line)
@@ -107,4 +115,33 @@ def _lengths(lines: list[bytes]) -> Lengths:
         outputs.append(int(request["output_tokens"]))
     if not inputs:
         raise ValueError("the dataset is empty")
-    return Lengths(tuple(inputs), tuple(outputs))
+    return tuple(inputs), tuple(outputs)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run as ``python benchmarks/cpp/prepare_dataset.py``."""
+    playbook = here()
+    announce(_PROGRAM)
+    generate(playbook, read(playbook, _PROGRAM, argv), _PROGRAM)
+
+
+def generate(playbook: Playbook, outer: GivenOptions, program: str) -> None:
+    """Write the dataset that the command line asks for.
+
+    Args:
+        playbook: of this program.
+        outer: options of the program, before the kind of dataset.
+        program: as a recorded page names it.
+    """
+    if outer.command != _KIND:
+        end(f"{program} {outer.command} has no mock program")
+    inner = read(playbook, f"{program} {_KIND}", outer.rest)
+    if inner.integer("--input-stdev", 0) or inner.integer("--output-stdev", 0):
+        end("the mock program makes prompts of one length only")
+    requests = inner.integer("--num-requests", 0)
+    isl, osl = inner.integer("--input-mean", 0), inner.integer("--output-mean", 0)
+    if outer.has("--stdout"):
+        write_synthetic(sys.stdout.buffer, requests, isl, osl)
+        return
+    with Path(outer.text("--output", "preprocessed_dataset.json")).open("wb") as file:
+        write_synthetic(file, requests, isl, osl)
