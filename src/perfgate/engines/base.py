@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -66,6 +66,21 @@ class ReleaseImage:
     def of(self, version: str) -> str:
         """The image of one release."""
         return f"{self.name}:{self.tag.format(version=version)}"
+
+
+class OptionsAnswer(NamedTuple):
+    """What an installed build says of commands that it takes.
+
+    Attributes:
+        unasked: what could not be asked, and why.
+        moved_defaults: its defaults that the scenarios' documents state otherwise; each names the
+            setting, both defaults and the document.
+        marked: what they give and the build marks as deprecated or as a prototype.
+    """
+
+    unasked: tuple[str, ...] = ()
+    moved_defaults: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
 
 
 class Engine(ABC):
@@ -177,29 +192,16 @@ class Engine(ABC):
         build: EngineBuild,  # noqa: ARG002
         commands: Sequence[Command],  # noqa: ARG002
         locations: Locations,  # noqa: ARG002
-    ) -> tuple[str, ...]:
+    ) -> OptionsAnswer:
         """Ask the installed build whether it takes all that `commands` give it.
 
         Called before anything is started on a GPU; an engine whose options never move needs none.
-
-        Returns:
-            What could not be asked, and why, for the record; empty: all was asked.
 
         Raises:
             InputError: an option, choice or key that the installed build lacks.
             RunError: the container that it is in cannot be had.
         """
-        return ()
-
-    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:  # noqa: ARG002
-        """Defaults of the installed build that the scenarios' documents state otherwise.
-
-        Each names the setting, both defaults and the document; nothing where the build tells none.
-
-        Raises:
-            RunError: the container that it is in cannot be had.
-        """
-        return ()
+        return OptionsAnswer()
 
     @abstractmethod
     def serve(

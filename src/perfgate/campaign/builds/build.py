@@ -14,13 +14,12 @@ from typing import Any
 
 from perfgate.campaign.builds.words import Injection, inject, parse_injection
 from perfgate.campaign.session import Session
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.programs import Program
 from perfgate.core.redaction import MASK, mask_arguments
-from perfgate.engines.base import Engine, EngineBuild, engine
+from perfgate.engines.base import Engine, EngineBuild, OptionsAnswer, engine
 from perfgate.engines.build_source import BuildSource, without_tag
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import measured_build
@@ -137,11 +136,8 @@ def other_build(
     return found
 
 
-def verify(tools: Toolchain) -> tuple[Sequence[Command], Sequence[str]]:
+def verify(tools: Toolchain) -> OptionsAnswer:
     """Check that a build can do all that the plan gives its programs; nothing is started.
-
-    Returns:
-        the commands of that plan, and what the build could not be asked of them.
 
     Raises:
         MissingProgram: a program is not installed.
@@ -150,7 +146,7 @@ def verify(tools: Toolchain) -> tuple[Sequence[Command], Sequence[str]]:
     """
     tools.require()
     commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    return commands, tools.engine.verify(tools.build, commands, tools.locations)
+    return tools.engine.verify(tools.build, commands, tools.locations)
 
 
 def require_startable(

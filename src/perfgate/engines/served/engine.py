@@ -15,7 +15,14 @@ from typing import Any, ClassVar
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
-from perfgate.engines.base import NOWHERE, ON_PAPER, Endpoint, Engine, EngineBuild
+from perfgate.engines.base import (
+    NOWHERE,
+    ON_PAPER,
+    Endpoint,
+    Engine,
+    EngineBuild,
+    OptionsAnswer,
+)
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.installed_programs import ask_pages, program_words, require_fit, shell_words
 from perfgate.engines.option_check import Call, of_call
@@ -114,7 +121,7 @@ class ServedEngine(Engine):
 
     def verify(
         self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> tuple[str, ...]:
+    ) -> OptionsAnswer:
         """See `Engine.verify`."""
         known = self.tables.release(build.version)
 
@@ -131,14 +138,14 @@ class ServedEngine(Engine):
             abbreviates=True,
             dashes_alike=self.facts.dashes_alike,
         )
-        require_fit(
+        marked = require_fit(
             build,
             self.facts.title,
             commands,
             lambda one: [found for call in calls(one) for found in of_call(call, definitions)],
             self.tables.told_by,
         )
-        return ()
+        return OptionsAnswer(marked=marked)
 
     def calls(self, argv: Sequence[str], known: ReleaseTable, locations: Locations) -> list[Call]:
         """The call of the server in a command, whatever launcher stands before it; none, or one.

@@ -26,6 +26,7 @@ from perfgate.engines.base import (
     Endpoint,
     Engine,
     EngineBuild,
+    OptionsAnswer,
     ReleaseImage,
     engine,
 )
@@ -124,13 +125,9 @@ class TensorRTLLM(Engine):
 
     def verify(
         self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> tuple[str, ...]:
+    ) -> OptionsAnswer:
         """See `Engine.verify`."""
         return installed_options.verify(build, commands, locations)
-
-    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:
-        """See `Engine.moved_defaults`."""
-        return installed_options.moved_defaults(commands, locations)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
