@@ -110,10 +110,10 @@ class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     backend: str
-    overlap_scheduler: bool
-    cuda_graphs: Literal["off", "on", "padded"]
-    chunked_context: bool
-    pdl: bool
+    overlap_scheduler: bool = False
+    cuda_graphs: Literal["off", "on", "padded"] = "off"
+    chunked_context: bool = False
+    pdl: bool = False
     moe_backend: str = "CUTLASS"
     kv_cache_reuse: bool = True
 
