@@ -15,14 +15,7 @@ from typing import Any, ClassVar
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
-from perfgate.engines.base import (
-    NOWHERE,
-    ON_PAPER,
-    Endpoint,
-    Engine,
-    EngineBuild,
-    OptionsAnswer,
-)
+from perfgate.engines.base import NOWHERE, ON_PAPER, Endpoint, Engine, EngineBuild, OptionsAnswer
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.installed_programs import ask_pages, program_words, require_fit, shell_words
 from perfgate.engines.option_check import Call, of_call
@@ -30,7 +23,6 @@ from perfgate.engines.refusal import (
     ExtraOptionRefused,
     Refused,
     asked_by,
-    refused_by_tables,
     require_none,
     said_elsewhere,
 )
@@ -105,19 +97,10 @@ class ServedEngine(Engine):
         require_none(scenario, known, self.refusals(scenario))
         self.serve(scenario, build, NOWHERE, ON_PAPER)
 
-    @classmethod
-    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
-        """See `Engine.refused_extras`."""
-        return refused_by_tables(scenario, cls().check, cls.tables.all)
-
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
         server, python = self.programs[:2]
         return installed(self.name, self.facts, server, python, locations)
-
-    def uncovered(self, version: str) -> str | None:
-        """See `Engine.uncovered`."""
-        return self.tables.uncovered(version)
 
     def verify(
         self, build: EngineBuild, commands: Sequence[Command], locations: Locations
