@@ -255,19 +255,3 @@ class Engine(ABC):
 
 
 engine: Registry[Engine] = Registry("engine", "perfgate.engines")
-
-
-def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
-    """What ``--engine-version`` or ``--engine-commit`` say of one engine; None: nothing.
-
-    Args:
-        name: of the engine.
-        text: as a person gives it, ``[ENGINE=]VALUE``.
-        alone: whether no other engine can be meant.
-    """
-    if text is None:
-        return None
-    before, named, value = text.partition("=")
-    if named:
-        return value if before == name else None
-    return None if engine[name].is_named and not alone else text

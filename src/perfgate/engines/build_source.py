@@ -28,11 +28,6 @@ class BuildSource:
     settings: tuple[str, ...] = ()
 
     @property
-    def is_this(self) -> bool:
-        """Whether it is the build under test itself, with nothing changed."""
-        return self == BuildSource()
-
-    @property
     def names_programs(self) -> bool:
         """Whether its programs are others than those of this environment."""
         return bool(self.image or self.prefix or self.programs)
