@@ -1,6 +1,6 @@
 """How a setting, or an extra option, is refused: one form of message for all engines."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from perfgate.core.errors import CannotDo, InputError
@@ -97,6 +97,30 @@ def said_elsewhere(scenario: Scenario, path: Keys, found: object, owner: str) ->
         f"use {owner}" if is_field else "take it out",
     )
     return ExtraOptionRefused(scenario, problem)
+
+
+def extra_words(
+    scenario: Scenario, program: str, owner_of: Callable[[str], str | None]
+) -> tuple[str, ...]:
+    """The scenario's extra words for one program.
+
+    Args:
+        scenario: the scenario.
+        program: as `engine.extra_args` calls it.
+        owner_of: option → whose it is; None: it is the scenario's to give.
+
+    Raises:
+        ExtraOptionRefused: an option that a field of the scenario, or perfgate, gives.
+    """
+    found: list[str] = []
+    for option in extra_options(scenario.engine):
+        if option.program != program:
+            continue
+        owner = owner_of(option.name)
+        if owner is not None:
+            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
+        found += option.words
+    return tuple(found)
 
 
 def asked_by(scenario: Scenario) -> dict[str, str]:

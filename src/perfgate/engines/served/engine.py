@@ -23,15 +23,15 @@ from perfgate.engines.refusal import (
     ExtraOptionRefused,
     Refused,
     asked_by,
+    extra_words,
     require_none,
-    said_elsewhere,
 )
 from perfgate.engines.release_tables import Options, ReleaseTable, ReleaseTables
 from perfgate.engines.served.description import Description
 from perfgate.engines.served.discovery import installed
 from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
 from perfgate.engines.weights import reference
-from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
+from perfgate.scenarios.extra_options import ARGS, YAML
 from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -216,16 +216,13 @@ def _extra_words(
     for problem in _misplaced(engine, scenario):
         raise ExtraOptionRefused(scenario, problem)
     owners = dict(_owners(engine, scenario, options, arguments))
-    found: list[str] = []
-    for option in extra_options(scenario.engine):
-        given = "--" + option.name.removeprefix("--").replace("_", "-")
-        owner = owners.get(given) or next(
-            (owner for word, owner in owners.items() if word.startswith(given)), None
-        )
-        if owner is not None:
-            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
-        found += option.words
-    return tuple(found)
+
+    def owner_of(name: str) -> str | None:
+        given = "--" + name.removeprefix("--").replace("_", "-")
+        begun = (owner for word, owner in owners.items() if word.startswith(given))
+        return owners.get(given) or next(begun, None)
+
+    return extra_words(scenario, engine.program, owner_of)
 
 
 def _misplaced(engine: Description, scenario: Scenario) -> Iterator[Problem]:

@@ -181,13 +181,9 @@ def quickstart(
         Argument("max_tokens", smoke.max_tokens, "smoke.max_tokens"),
         Argument("prompts", prompts, "smoke.prompts"),
     ]
-    return Command(
-        (
-            *script(locations, f"{known.examples}/{QUICKSTART}"),
-            *spelled(scenario, known, QUICKSTART, arguments),
-        ),
-        env=environment(scenario, settings, known),
-    )
+    example = script(locations, f"{known.examples}/{QUICKSTART}")
+    words = spelled(scenario, known, QUICKSTART, arguments)
+    return Command((*example, *words), env=environment(scenario, settings, known))
 
 
 def gpqa(
@@ -232,13 +228,9 @@ def gpqa(
         Argument("limit", _share(task.limit), "accuracy.limit"),
         Argument("temperature", task.temperature or None, "accuracy.temperature"),
     ]
-    return Command(
-        (
-            *script(locations, f"examples/{GPQA}"),
-            *spelled(scenario, known, GPQA, arguments),
-        ),
-        env=environment(scenario, settings, known),
-    )
+    example = script(locations, f"examples/{GPQA}")
+    words = spelled(scenario, known, GPQA, arguments)
+    return Command((*example, *words), env=environment(scenario, settings, known))
 
 
 def _gpqa_refusals(known: Release, task: AccuracyTask) -> Iterator[Refused]:
