@@ -52,9 +52,10 @@ class Mismatch(NamedTuple):
     is_taken: bool = False
 
 
-def marked(program: str, place: str, status: str) -> Mismatch:
-    """What the build takes and marks, with its mark."""
-    return Mismatch(program, place, f"marked {status} by the build", place, "", is_taken=True)
+def marked(program: str, place: str, status: str) -> Iterator[Mismatch]:
+    """What the build takes and marks; nothing where its status is empty."""
+    if status:
+        yield Mismatch(program, place, f"marked {status} by the build", place, "", is_taken=True)
 
 
 def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
@@ -81,8 +82,7 @@ def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
                 left.pop(0)  # its value, as far as can be told
             continue
         given.update(option.options)
-        if option.status:
-            yield marked(call.page, name, option.status)
+        yield from marked(call.page, name, option.status)
         if option.kind == "flag":
             if equals:
                 yield _wrong(call, name, option, "takes no value", value)

@@ -88,23 +88,6 @@ def test_options_that_moved(version: str, rendered: str, absent: str) -> None:
     assert absent not in line
 
 
-def test_experts_are_spread_over_all_ranks_or_not_at_all_before_they_have_a_number() -> None:
-    with pytest.raises(CannotDo, match="8, as tp"):
-        render(scenario(replace(TP, ep=4)), "0.4.6")
-    assert "--enable-ep-moe" not in render(scenario(replace(TP, ep=1)), "0.4.6").argv
-    assert "4" in render(scenario(replace(TP, ep=4)), "0.5.3").argv
-
-
-def test_the_overlap_scheduler_under_speculation_is_as_in_the_document() -> None:
-    case = scenario(replace(TP, mtp=Mtp(1)))
-    off = "--disable-overlap-schedule"
-    assert off not in render(case, "0.5.3").argv
-    assert off not in render(case, "0.5.9").argv  # it is off by itself
-    assert off in render(case, "0.5.23").argv
-    assert off not in render(scenario(replace(TP, mtp=Mtp(1)), None), "0.5.23").argv
-    assert off not in render(scenario(TP), "0.5.23").argv
-
-
 def test_words_of_a_scenario_are_those_of_any_release() -> None:
     known = SGLang.words()
     assert {"fp8_e5m2", "bf16"} <= known["kv_cache_dtype"]

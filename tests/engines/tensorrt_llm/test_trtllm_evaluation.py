@@ -16,7 +16,7 @@ from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.engine import is_served
 from perfgate.engines.tensorrt_llm.programs import evaluate
 from perfgate.rehearsal.recorded_pages import FOLDER
-from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, EngineSettings, Scenario
 
 PAPER = Locations(on_paper=True)
 V3 = scenario(
@@ -81,14 +81,3 @@ def test_a_scenario_of_it_needs_no_server_and_is_checked() -> None:
     check(scenario, EngineBuild("tensorrt-llm", "1.3.0rc3", "a"))
     with pytest.raises(CannotDo):
         check(scenario, EngineBuild("tensorrt-llm", "0.19.0", "a"))
-
-
-def test_extra_keys_are_in_its_file() -> None:
-    engine = EngineChoice(
-        "tensorrt-llm", V3.engine.settings, extra_yaml={"num_postprocess_workers": 4}
-    )
-    build = EngineBuild("tensorrt-llm", "1.3.0rc3", "a")
-    scenario = replace(V3, engine=engine, accuracy=(GPQA,))
-    check(scenario, build)
-    files = evaluate(scenario, build, GPQA, None, PAPER).files
-    assert "num_postprocess_workers: 4" in files["extra-llm-api-config.yml"]

@@ -185,15 +185,6 @@ class TestVerify:
         verify(build("1.0.0"), [command(bench), command(bench)], Locations())
         assert (bench / "log").read_text().split() == ["asked", "asked"], "both of its helps, once"
 
-    def test_an_option_that_the_program_lacks_is_an_error(self, bench: Path) -> None:
-        (bench / "help").write_text(declared(*KNOWN).replace("--num_requests", "--num_request"))
-        with pytest.raises(InputError) as caught:
-            verify(build("1.0.0"), [command(bench)], Locations())
-        message = str(caught.value)
-        assert "installed trtllm-bench throughput has no option --num_requests" in message
-        assert "TensorRT-LLM 1.0.0" in message
-        assert "the installed program has --num_request;" in message
-
     def test_a_program_that_cannot_be_asked_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text("Traceback …\nImportError: libnvinfer.so.10\n")
         with pytest.raises(InputError, match=r"(?s)does not list its options.*libnvinfer"):

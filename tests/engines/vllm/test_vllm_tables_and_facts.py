@@ -123,8 +123,3 @@ def test_defaults_are_those_of_the_page(version: str) -> None:
 
 def _is_told(version: str, name: str) -> bool:
     return page(version).programs[SERVE][name].default is not UNSET
-
-
-def test_the_line_that_makes_perfgate_write_an_option_is_named() -> None:
-    wrong = Mismatch(SERVE, "--max-num-seqs", "no such option", "--max-num-seqs", "")
-    assert TABLES.told_by("0.33.0", wrong).startswith("releases/0.6.6.yaml:")

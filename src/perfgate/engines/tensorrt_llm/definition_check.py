@@ -118,11 +118,11 @@ def _of_keys(
     for name, value in tree.items():
         here = (*place, str(name))
         key = _key(keys, str(name))
-        if key is not None and key.status:
-            yield marked(YAML, ".".join(here), key.status)
         if key is None:
             yield _unknown_key(here, value, keys, unknown)
-        elif isinstance(value, Mapping) and key.models:
+            continue
+        yield from marked(YAML, ".".join(here), key.status)
+        if isinstance(value, Mapping) and key.models:
             below = definitions.unknown_keys if key.unknown is UNSET else key.unknown
             yield from _of_models(value, key, definitions, here, below)
         else:
