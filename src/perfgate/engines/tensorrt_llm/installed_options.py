@@ -236,7 +236,7 @@ class _Schema:
 
 
 def _status(schema: Json) -> str:
-    """How the model marks a key: by a ``status`` (`Field` of `llm_args.py`), or as pydantic does."""
+    """How the model marks a key: by a ``status`` (`Field` of `llm_args.py`), or by pydantic's."""
     told = "deprecated" if schema.get("deprecated") else schema.get("status")
     return str(told) if told in ("deprecated", "prototype") else ""
 
