@@ -9,7 +9,7 @@ from tables import each
 from perfgate.core.errors import CannotDo
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.sglang.engine import SGLang
-from perfgate.engines.sglang.table import SERVE, TABLES
+from perfgate.engines.sglang.table import SERVE
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
 
 EVERY = {
@@ -51,20 +51,6 @@ def test_every_setting_is_an_option_of_the_releases_own_parser_or_refused(
     assert found == []
     exact = {word for one in whole.programs[SERVE].values() for word in one.options}
     assert {word for word in argv if word.startswith("--")} <= exact  # no abbreviation
-
-
-@pytest.mark.parametrize("version", PAGES)
-def test_each_option_of_a_table_is_on_the_page_with_its_kind_and_choices(version: str) -> None:
-    options = page(version).programs[SERVE]
-    spelled = {word: one for one in options.values() for word in one.options}
-    for setting, option in TABLES.release(version).options(SERVE).items():
-        found = {id(spelled[word]) for word in option.spellings if word in spelled}
-        assert set(option.spellings) <= spelled.keys(), setting
-        assert len(found) == 1, setting
-        told = spelled[option.spellings[0]]
-        assert (told.kind == "flag") is option.flag, setting
-        if option.choices:
-            assert option.choices == told.choices, setting
 
 
 @each(
