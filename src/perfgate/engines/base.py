@@ -193,9 +193,9 @@ class Engine(ABC):
         """
         return ()
 
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it; here: the public one."""
-        return scenario.model.name
+        return weights.reference(scenario, locations).name
 
     def verify(
         self,

@@ -59,6 +59,7 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         since: the first release (or candidate) of the range.
         programs: for each program that the range has, the option of each setting.
         help: the option that makes a program print all others.
+        environment: variables that every program is given, beside those of settings.
         file: the table's file.
         version: the release that was asked for; empty: the range as such.
     """
@@ -68,6 +69,7 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     since: str
     programs: Mapping[str, Options]
     help: str = "--help"
+    environment: Mapping[str, str] = {}
     file: str = ""
     version: str = ""
 

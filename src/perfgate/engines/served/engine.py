@@ -74,13 +74,13 @@ class ServedEngine(Engine):
     def defaults(self, settings: EngineSettings, known: Any) -> Mapping[str, Any]:
         """What a release does where `settings` leave these open, of what moved between releases."""
 
-    def environment(self, scenario: Scenario, known: Any) -> dict[str, str]:  # noqa: ARG002
-        """Variables of the server; here: those of the scenario.
+    def environment(self, scenario: Scenario, known: Any) -> dict[str, str]:
+        """Variables of the server; here: those of the release, and of the scenario.
 
         Raises:
             CannotDo: a variable that the release cannot be given.
         """
-        return dict(scenario.environment)
+        return {**known.environment, **scenario.environment}
 
     # What all share. ------------------------------------------------------------------------
 

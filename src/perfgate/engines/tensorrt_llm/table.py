@@ -150,7 +150,6 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         mtp_zero: ``quickstart_advanced.py`` takes zero draft layers for "off".
         pdl_variable: environment variable of programmatic dependent launch.
         bench_warmup: warm-up requests of `trtllm-bench throughput` when it is not told.
-        environment: variables that every program is given, beside those of settings.
     """
 
     title: ClassVar[str] = "TensorRT-LLM"
@@ -165,7 +164,6 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     mtp_zero: bool = False
     pdl_variable: str | None = "TRTLLM_ENABLE_PDL"
     bench_warmup: int = 2
-    environment: Mapping[str, str] = {}
 
 
 class Facts(Description, frozen=True, forbid_unknown_fields=True):
