@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from perfgate.baselines.baseline import BuildSource, without_tag
 from perfgate.campaign.builds.words import Injection, inject, parse_injection
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
@@ -20,7 +21,6 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.programs import Program
 from perfgate.core.redaction import MASK, mask_arguments
 from perfgate.engines.base import Engine, EngineBuild, OptionsAnswer, engine
-from perfgate.engines.build_source import BuildSource, without_tag
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.launchers.base import Launcher
