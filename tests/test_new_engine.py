@@ -17,7 +17,8 @@ from perfgate.engines.in_force import require_in_force
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 PAGE = repository() / "docs" / "dev" / "extend.md"
-FILES = dict(re.findall(r'```\w+ title="(fastserve/\S+)"\n(.*?)```', PAGE.read_text(), re.DOTALL))
+SHOWN = re.compile(r"^`(fastserve/[\w./]+)` [^\n]*:\n\n```\w+\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FILES = dict(SHOWN.findall(PAGE.read_text()))
 HERE = Endpoint("127.0.0.1", 8123, "m")
 
 
