@@ -56,19 +56,13 @@ def test_every_setting_is_an_option_of_the_releases_own_parser_or_refused(
 @each(
     ("version", "rendered", "absent"),
     [
-        ("0.4.6", "--enable-ep-moe", "--ep-size"),
-        ("0.4.10.post2", "--ep-size 8", "--enable-ep-moe"),
         ("0.5.3", "--dp-size 8 --", "--attn-dp-size"),
         ("0.5.21", "--enable-dp-attention --dp-size 8", "--attn-dp-size"),
         ("0.5.23", "--attn-dp-size 8", "--dp-size 8 --"),
-        ("0.5.13", "--cuda-graph-max-bs 64", "--cuda-graph-max-bs-decode"),
-        ("0.5.14", "--cuda-graph-max-bs-decode 64", "--cuda-graph-max-bs 64"),
     ],
 )
 def test_options_that_moved(version: str, rendered: str, absent: str) -> None:
-    settings = replace(
-        TP, ep=8, attention_dp=True, dp=8, cuda_graphs=CudaGraphs(max_batch_size=64), seed=1
-    )
+    settings = replace(TP, attention_dp=True, dp=8, seed=1)
     line = " ".join(render(scenario(settings), version).argv)
     assert rendered in line
     assert absent not in line

@@ -117,12 +117,8 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Lo
     own = [Argument("seed", load.seed or None, "workload.seed")]
     if tool.script is None:  # the subcommand takes the tokenizer from --model, not --model_path
         model = [Argument("model", where, "model.name")]
-        bench = locations.find(TRTLLM_BENCH)
-        head: tuple[str, ...] = (
-            *bench,
-            *spelled(scenario, known, BENCH, model),
-            "prepare-dataset",
-        )
+        bench = (*locations.find(TRTLLM_BENCH), *spelled(scenario, known, BENCH, model))
+        head = (*bench, "prepare-dataset")
         own = [Argument("output", DATASET, "workload.dataset"), *own]
     else:
         head = script(locations, tool.script)
