@@ -61,6 +61,8 @@ from pydantic import NonNegativeInt, PositiveInt, PrivateAttr
 from .utils import StrictBaseModel
 
 def Field(default=..., *, status=None, **kwargs):
+    if status is not None:
+        kwargs["json_schema_extra"] = {"status": status}
     return PydanticField(default, **kwargs)
 
 class LoadFormat(Enum):

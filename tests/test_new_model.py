@@ -27,7 +27,7 @@ from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
 
 PAGE = (ROOT / "docs" / "dev" / "extend.md").read_text(encoding="utf-8")
-(TEXT,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+TEXT = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)[0]
 ID = "b200-gpt-oss-120b-serve"
 PAPER = Locations(on_paper=True)
 

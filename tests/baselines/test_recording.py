@@ -11,10 +11,10 @@ from refusals import refused
 from tables import each
 
 from perfgate.baselines import MOST_RUNS, Baseline, candidate_store, read, suite_store
+from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.recording import record_candidates, record_session
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.build_source import BuildSource
 from perfgate.runs.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("suite_root")

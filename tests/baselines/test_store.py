@@ -23,13 +23,13 @@ from tables import each
 
 from perfgate import baselines
 from perfgate.baselines import BaselineRun, Entry, Retired, Store, read, suite_store
+from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.decisions import retire
 from perfgate.baselines.file import head_of, read_head
 from perfgate.baselines.questions import questions_of, unpacked
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.build_source import BuildSource
 from perfgate.judging import acceptance
 
 HERE = Path(__file__).parent

@@ -14,6 +14,7 @@ import pytest
 from refusals import refused
 from tables import each
 
+from perfgate.baselines.baseline import BuildSource
 from perfgate.campaign.builds.build import (
     Build,
     other_build,
@@ -28,7 +29,6 @@ from perfgate.core.errors import CannotDo, MissingProgram
 from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON
 from perfgate.core.verdict import Against
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.build_source import BuildSource
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.run_folder import RunFolder

@@ -12,6 +12,7 @@ from plain_records import recorded
 from played import NEW, OLD, Played, Script, scenario_of, store_baseline, tools_of
 from tables import each
 
+from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.decisions import pin_anchor
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.builds import controls
@@ -26,7 +27,6 @@ from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import CannotDo, RunError
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judge_input import ProbeJudgement
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.launchers.local.launcher import LocalLauncher

@@ -19,7 +19,7 @@ from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.verdict import Verdict
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, OptionsAnswer
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.launchers.local.launcher import LocalLauncher
@@ -244,8 +244,10 @@ def test_a_rehearsal_has_no_stand_ins_in_a_container(run) -> None:
 
 def test_what_the_build_could_not_be_asked_is_a_record(run, monkeypatch) -> None:
     why, moved = ("keys of the LLM-API YAML: not asked: no pydantic",), ("default of a: found 1",)
+    marked = ("trtllm-serve serve --backend: marked deprecated by the build",)
     build = EngineBuild("tensorrt-llm", "1.3.0", "0123abc")
-    for name, told in (("build", build), ("verify", why), ("moved_defaults", moved)):
+    answer = OptionsAnswer(why, moved, marked)
+    for name, told in (("build", build), ("verify", answer)):
         monkeypatch.setattr(TensorRTLLM, name, lambda *_, told=told: told)
     monkeypatch.setattr(Toolchain, "require", lambda _: None)
     monkeypatch.setattr("perfgate.campaign.builds.build.commands_to_verify", lambda *_: ())
@@ -255,3 +257,5 @@ def test_what_the_build_could_not_be_asked_is_a_record(run, monkeypatch) -> None
     assert line["build"]["commit"] == "0123abc"
     (line,) = recorded(run, "moved_defaults")
     assert (line["scenario"], line["defaults"]) == (ON_GPUS.id, [*moved])
+    (line,) = recorded(run, "marked_options")
+    assert (line["scenario"], line["options"]) == (ON_GPUS.id, [*marked])

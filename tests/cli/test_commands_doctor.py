@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,61 @@ def test_a_selection_asks_for_what_its_tests_need(
     assert (failed["name"], "/nowhere/lm_eval" in failed["found"]) == ("evaluators", True)
     checks = perfgate.plain(["doctor", "-m", "local and throughput"])["checks"]
     assert "evaluators" not in [one["name"] for one in checks["local-smollm2-serve"]]
+
+
+OPTIONS = (
+    *("--max-num-seqs N", "--max-model-len N", "--disable-prefix-caching"),
+    *("--host HOST", "--port PORT", "--enforce-eager"),
+)
+
+
+def vllm(folder: Path, options: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vLLM 0.33 whose help lists these options, and the scenario that it is asked for."""
+    (folder / "help").write_text("".join(f"  {option}\n" for option in options))
+    program = folder / "vllm"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version*) echo 0.33.0;; *) cat {folder}/help;; esac\n'
+    )
+    program.chmod(0o755)
+    for name in ("VLLM", "VLLM_SERVE"):
+        monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", str(program))
+    monkeypatch.delenv("PERFGATE_ROOT")
+    suite = replace(documented("local-smollm2-vllm-bench"), claims=())
+    monkeypatch.setattr("perfgate.cli.doctor.load", lambda folders: suite)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "outcome", "found"),
+    [
+        (OPTIONS, 0, "ok", ""),
+        ((*OPTIONS[:-1], "--enforce-eager  [DEPRECATED] No graphs."), 0, "warning", "deprecated"),
+        (OPTIONS[:-1], 1, "failed", "the installed vllm serve has no option --enforce-eager"),
+    ],
+)
+def test_an_installed_build_is_asked_for_its_options_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate,
+    options: Sequence[str], status: int, outcome: str, found: str,
+) -> None:  # fmt: skip
+    vllm(tmp_path, options, monkeypatch)
+    words = ["doctor", "--engine", "vllm", "-m", "opt_in"]
+    checks = perfgate.plain(words, status)["checks"]["local-smollm2-vllm-bench"]
+    assert [(one["name"], one["outcome"]) for one in checks] == [
+        ("engine", "ok"),
+        ("options", outcome),
+    ]
+    assert found in checks[1]["found"]
+    assert ("fix 1: " in perfgate.printed(words, status)) == (outcome == "failed")
+
+
+def test_an_engine_that_is_not_installed_is_never_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
+) -> None:
+    vllm(tmp_path, OPTIONS, monkeypatch)
+    monkeypatch.delenv("PERFGATE_PROGRAM_VLLM_SERVE")
+    out = perfgate.printed("doctor --engine vllm -m opt_in", 1)
+    assert "vLLM is not installed" in out
+    assert "name it in PERFGATE_PROGRAM_VLLM_SERVE" in out
+    assert "unknown engine" in perfgate.refused("doctor --engine vlm")
 
 
 def test_really_without_the_gpu(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,13 +19,13 @@ from sides_made import measurement, throughputs
 from sides_made import run as side
 
 from perfgate.baselines import Baseline, BaselineRun, Entry, candidate_store, own_store, suite_store
+from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
 from perfgate.clients.base import client
 from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import MissingProgram
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.engines.build_source import BuildSource
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.evaluators.base import evaluator
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget

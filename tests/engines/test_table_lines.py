@@ -6,7 +6,7 @@ import pytest
 
 from perfgate.engines.definitions import YAML
 from perfgate.engines.option_check import Mismatch
-from perfgate.engines.release_tables import told_by
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 
 TABLES = {
     "1.0.yaml": """\
@@ -51,5 +51,6 @@ def folder(tmp_path: Path) -> Path:
 def test_the_newest_line_up_to_the_release(
     folder: Path, version: str, program: str, place: str, line: str | None
 ) -> None:
-    found = told_by(version, Mismatch(program, place, "no such option", "x", "y"), folder)
+    wrong = Mismatch(program, place, "no such option", "x", "y")
+    found = ReleaseTables(ReleaseTable, folder).told_by(version, wrong)
     assert found == (f"{folder.name}/{line}" if line else "")

@@ -9,12 +9,12 @@ from tables import each
 from perfgate.baselines import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.paths import repository
-from perfgate.engines.base import Engine, engine, said_of
+from perfgate.engines.base import Engine, engine
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import BuildOverride, toolchain_for
+from perfgate.plan.toolchain import BuildOverride, said_of, toolchain_for
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe, all_probes, load_probes
 from perfgate.scenarios.scenario import Scenario

@@ -19,6 +19,7 @@ from perfgate.baselines import (
     read,
     rehearsal_candidate_store,
 )
+from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.candidates import (
     keep,
     recorded_from,
@@ -30,7 +31,6 @@ from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
 from perfgate.core.verdict import Verdict, worst
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.build_source import BuildSource
 from perfgate.runs.record import (
     CandidateRecord,
     MeasurementRecord,

@@ -22,7 +22,12 @@ from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.progress import Progress
-from perfgate.runs.record import GroupRecord, MovedDefaultsRecord, UnaskedRecord
+from perfgate.runs.record import (
+    GroupRecord,
+    MarkedOptionsRecord,
+    MovedDefaultsRecord,
+    UnaskedRecord,
+)
 from perfgate.runs.run_folder import PROGRESS
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -299,8 +304,8 @@ class Campaigns:
     def toolchain(self, scenario: Scenario) -> Toolchain:
         """The scenario's programs, asked for all that the plan gives them before any GPU time.
 
-        What the build could not be asked, and what it has other defaults of than documented, become
-        records: ``unasked``, ``moved_defaults``.
+        What the build could not be asked, what it has other defaults of than documented, and what
+        it marks become records: ``unasked``, ``moved_defaults``, ``marked_options``.
 
         Raises:
             MissingProgram: one is not installed.
@@ -308,15 +313,14 @@ class Campaigns:
                 unknown.
         """
         tools = tools_under_test(scenario, self.session)
-        commands, unasked = verify(tools)
-        if unasked:
-            self.session.run.record(
-                UnaskedRecord(scenario=scenario.id, build=tools.build, why=tuple(unasked))
-            )
-        if moved := tools.engine.moved_defaults(commands, tools.locations):
-            self.session.run.record(
-                MovedDefaultsRecord(scenario=scenario.id, build=tools.build, defaults=tuple(moved))
-            )
+        why, moved, marked = verify(tools)
+        name, build, run = scenario.id, tools.build, self.session.run
+        if why:
+            run.record(UnaskedRecord(scenario=name, build=build, why=why))
+        if moved:
+            run.record(MovedDefaultsRecord(scenario=name, build=build, defaults=moved))
+        if marked:
+            run.record(MarkedOptionsRecord(scenario=name, build=build, options=marked))
         return tools
 
 

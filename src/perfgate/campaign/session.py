@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
 from perfgate.campaign.budget import Budget
@@ -16,7 +17,6 @@ from perfgate.campaign.builds.words import AbSources, Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
 from perfgate.core.rule import ControlPolicy, Rule
-from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.references import ReferencePolicy
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import Site

@@ -2,7 +2,8 @@
 
 Beside each scenario that cannot run stands the first reason, and what to do about it. With
 --scenario: whether the machine is fit for that one; every check, what it found, how to fix it. With
--m: the same for all tests that an expression selects, like answers once.
+-m: the same for all tests that an expression selects, like answers once. With --engine: only
+whether the installed build of that engine takes all that its scenarios give it.
 
 Exit status: 0 the table was made, or no check failed; 1 a check failed, so that a selected test
 cannot run; 2 wrong usage. docs/how-to/preflight.md
@@ -55,6 +56,7 @@ class Obstacle:
 _HELP = {
     "--marker": "check for the tests of an expression, as pytest -m",
     "--scenario": "check for this scenario (preflight)",
+    "--engine": "check only whether its installed build takes all options",
     "--shape": "other lengths of an explore scenario, e.g. 4096/512",
     "--run-dir": "folder of the run's files (default: runs)",
     "--reach": "log in to the other nodes of an mpirun scenario",
@@ -67,6 +69,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = described(command, _HELP)
     add("-m", "--marker", metavar="EXPRESSION")
     add("--scenario", metavar="ID")
+    add("--engine", metavar="NAME")
     add_folder(command)
     add("--shape", metavar="ISL/OSL")
     add("--run-dir", type=Path, metavar="DIR")
@@ -80,8 +83,12 @@ def _run(arguments: argparse.Namespace) -> int:
     load_site()  # what is wrong with it is told here, not by a night's run
     suite = load(arguments.scenarios)
     scenarios = suite.scenarios
-    if arguments.marker is not None:
-        refuse_given(arguments, {"--scenario": None, "--shape": None}, "not together with -m")
+    if arguments.marker is not None or arguments.engine is not None:
+        others: dict[str, object] = {"--scenario": None, "--shape": None}
+        if arguments.engine is not None:
+            others |= {"--run-dir": None, "--reach": False}
+        own = "-m" if arguments.engine is None else "--engine"
+        refuse_given(arguments, others, f"not together with {own}")
         start_with, where = _target(arguments)
         return check_selection(arguments, suite, detect(), start_with, where)
     if arguments.scenario:

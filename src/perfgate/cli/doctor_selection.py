@@ -15,16 +15,19 @@ from perfgate.campaign.selection import (
 )
 from perfgate.cli.output import print_json, print_template
 from perfgate.core.errors import InputError, PerfgateError
+from perfgate.engines.base import engine
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.launchers.base import Launcher
 from perfgate.machine.hardware import Machine
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
-from perfgate.plan.toolchain import toolchain_for
+from perfgate.machine.preflight.software import judge_software
+from perfgate.plan.toolchain import Toolchain, toolchain_for
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.markers import CLAIM
 from perfgate.scenarios.scenario import Scenario
 
 _SHOWN = 2  # ids of scenarios in a row
+_OF_ENGINE = ("engine", "options")  # checks that the installed build answers
 
 
 def check_selection(
@@ -36,26 +39,38 @@ def check_selection(
 ) -> int:
     """Print every check of the selected scenarios, like ones once; 1 where one failed.
 
+    With --engine only those of its scenarios, and of them what the installed build answers.
+
     Raises:
-        InputError: nothing is selected, or the expression is malformed.
+        InputError: nothing is selected, the expression is malformed, or there is no such engine.
         SeveralInputErrors: it names markers that are declared nowhere.
     """
-    expression = arguments.marker
+    expression, name = arguments.marker or "", arguments.engine
+    title = ", ".join(filter(None, (name, expression)))
     claims = claims_of_suite(suite)
     tests = selected_with(expression, suite_tests(suite.scenarios, claims), suite.markers)
+    if name is not None:
+        _ = engine[name]  # refuses a name that no engine has
+        tests = tuple(test for test in tests if name in _engines(test))
     if not tests:
         raise InputError(
             "no test is selected",
-            field="-m",
-            found=expression,
-            expected="an expression that selects tests",
+            field="-m" if name is None else "--engine",
+            found=title,
+            expected="an expression that selects tests" if name is None else "an engine with tests",
             hint="`perfgate scenarios list --markers` explains the markers",
         )
     measured = measured_scenarios(tests)
     scenarios = [
-        _as_selected(scenario, tests) for scenario in suite.scenarios if scenario.id in measured
+        _as_selected(scenario, tests)
+        for scenario in suite.scenarios
+        if scenario.id in measured and name in (None, scenario.engine.name)
     ]
-    checks = {scenario.id: _checks(scenario, machine, start_with, where) for scenario in scenarios}
+    of_engine = name is not None
+    checks = {
+        scenario.id: _checks(scenario, machine, start_with, where, of_engine=of_engine)
+        for scenario in scenarios
+    }
     kinds = Counter(map(_kind, tests))
     failed = any(check.outcome == "failed" for found in checks.values() for check in found)
     if arguments.format == "json":
@@ -69,7 +84,7 @@ def check_selection(
             }
         )
     else:
-        values = {"expression": expression, "kinds": kinds, "scenarios": len(checks)}
+        values = {"expression": title, "kinds": kinds, "scenarios": len(checks)}
         more = {"machine": machine, "has_failed": failed, **_rows(checks)}
         print_template("doctor_selection.txt", {**values, **more})
     return 1 if failed else 0
@@ -79,9 +94,16 @@ def preflight_of(
     scenario: Scenario, machine: Machine, start_with: Launcher, where: PreflightTarget
 ) -> PreflightReport:
     """The look at this machine for one scenario; errors as of `look` and `toolchain_for`."""
+    return look(scenario, _tools(scenario, start_with), machine, where)
+
+
+def _tools(scenario: Scenario, start_with: Launcher) -> Toolchain:
     tools = toolchain_for(scenario)
-    tools = replace(tools, locations=start_with.locations(tools))
-    return look(scenario, tools, machine, where)
+    return replace(tools, locations=start_with.locations(tools))
+
+
+def _engines(test: Selected) -> set[str]:
+    return {probe.scenario.engine.name for probe in probes_of(test)}
 
 
 def _kind(test: Selected) -> str:
@@ -97,9 +119,18 @@ def _as_selected(scenario: Scenario, tests: Sequence[Selected]) -> Scenario:
 
 
 def _checks(
-    scenario: Scenario, machine: Machine, start_with: Launcher, where: PreflightTarget
+    scenario: Scenario,
+    machine: Machine,
+    start_with: Launcher,
+    where: PreflightTarget,
+    *,
+    of_engine: bool,
 ) -> tuple[Check, ...]:
+    """What a preflight finds; or of it what the installed build alone answers."""
     try:
+        if of_engine:
+            checks = judge_software(_tools(scenario, start_with), where)
+            return tuple(check for check in checks if check.name in _OF_ENGINE)
         return preflight_of(scenario, machine, start_with, where).checks
     except PerfgateError as error:
         return (Check("setup", "failed", " ".join(str(error).split())),)

@@ -1,18 +1,21 @@
 """Engine: what perfgate must know of a program under test to serve a model with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from perfgate.core.command import Command
+from perfgate.core.errors import PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.engines import weights
 from perfgate.engines.in_force import InForce
+from perfgate.engines.refusal import ExtraOptionRefused
+from perfgate.engines.release_tables import ReleaseTables
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
@@ -68,6 +71,21 @@ class ReleaseImage:
         return f"{self.name}:{self.tag.format(version=version)}"
 
 
+class OptionsAnswer(NamedTuple):
+    """What an installed build says of commands that it takes.
+
+    Attributes:
+        unasked: what could not be asked, and why.
+        moved_defaults: its defaults that the scenarios' documents state otherwise; each names the
+            setting, both defaults and the document.
+        marked: what they give and the build marks as deprecated or as a prototype.
+    """
+
+    unasked: tuple[str, ...] = ()
+    moved_defaults: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
+
+
 class Engine(ABC):
     """One engine. Stateless: every method takes what it needs.
 
@@ -76,6 +94,7 @@ class Engine(ABC):
         programs: all of its programs, the one that tells its build first.
         distribution: name of its Python package, which perfgate never shares an environment with;
             empty: it is of no harm there.
+        tables: of its releases; None: its options never move.
         image: its release containers; None: it has none.
         is_rehearsed: whether it has mock programs (`perfgate.rehearsal`).
         is_named: a release or commit that a person gives counts for it only with its name before,
@@ -91,6 +110,7 @@ class Engine(ABC):
     programs: ClassVar[tuple[Program, ...]] = ()
     interpreter: ClassVar[Program | None] = None
     distribution: ClassVar[str] = ""
+    tables: ClassVar[ReleaseTables[Any] | None] = None
     image: ClassVar[ReleaseImage | None] = None
     is_rehearsed: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
@@ -118,25 +138,30 @@ class Engine(ABC):
         """
 
     @classmethod
-    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
+    def refused_extras(cls, scenario: Scenario) -> Iterator[Problem]:
         """Which of the scenario's extra options the engine is not given, told where it is read.
 
-        Here: all of them; an engine that renders them says which it refuses.
+        Without tables it is given none. With them its check says, at the document's release, else
+        the newest; what else is wrong there is told when the scenario is measured.
 
         Args:
             scenario: any scenario of this engine.
         """
-        given = {"extra_yaml": scenario.engine.extra_yaml, "extra_args": scenario.engine.extra_args}
-        return [
-            Problem(
-                ("engine", field),
-                f"{cls.name} takes no options beyond its settings",
-                ", ".join(value),
-                "not to be set",
-            )
-            for field, value in given.items()
-            if value is not None
-        ]
+        own = scenario.engine
+        fields = {"extra_yaml": own.extra_yaml, "extra_args": own.extra_args}
+        given = {field: value for field, value in fields.items() if value is not None}
+        if cls.tables is None:
+            for field, value in given.items():
+                problem = f"{cls.name} takes no options beyond its settings"
+                yield Problem(("engine", field), problem, ", ".join(value), "not to be set")
+        elif given:
+            version = scenario.source.engine_version or cls.tables.all()[-1].since
+            try:
+                cls().check(scenario, EngineBuild(cls.name, version, version))
+            except ExtraOptionRefused as error:
+                yield error.at
+            except PerfgateError:
+                return
 
     @abstractmethod
     def build(self, locations: Locations) -> EngineBuild:
@@ -150,7 +175,7 @@ class Engine(ABC):
             RunError: the container that it is in cannot be had.
         """
 
-    def uncovered(self, version: str) -> str | None:  # noqa: ARG002
+    def uncovered(self, version: str) -> str | None:
         """What is not known of a release, and what is done instead; None: all is known.
 
         Args:
@@ -159,7 +184,7 @@ class Engine(ABC):
         Raises:
             InputError: it is no release of the engine, or none that commands can be made for.
         """
-        return None
+        return None if self.tables is None else self.tables.uncovered(version)
 
     def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:  # noqa: ARG002
         """What this build is known not to put in force, or to bound, told before any start.
@@ -168,38 +193,25 @@ class Engine(ABC):
         """
         return ()
 
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it; here: the public one."""
-        return scenario.model.name
+        return weights.reference(scenario, locations).name
 
     def verify(
         self,
         build: EngineBuild,  # noqa: ARG002
         commands: Sequence[Command],  # noqa: ARG002
         locations: Locations,  # noqa: ARG002
-    ) -> tuple[str, ...]:
+    ) -> OptionsAnswer:
         """Ask the installed build whether it takes all that `commands` give it.
 
         Called before anything is started on a GPU; an engine whose options never move needs none.
-
-        Returns:
-            What could not be asked, and why, for the record; empty: all was asked.
 
         Raises:
             InputError: an option, choice or key that the installed build lacks.
             RunError: the container that it is in cannot be had.
         """
-        return ()
-
-    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:  # noqa: ARG002
-        """Defaults of the installed build that the scenarios' documents state otherwise.
-
-        Each names the setting, both defaults and the document; nothing where the build tells none.
-
-        Raises:
-            RunError: the container that it is in cannot be had.
-        """
-        return ()
+        return OptionsAnswer()
 
     @abstractmethod
     def serve(
@@ -243,19 +255,3 @@ class Engine(ABC):
 
 
 engine: Registry[Engine] = Registry("engine", "perfgate.engines")
-
-
-def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
-    """What ``--engine-version`` or ``--engine-commit`` say of one engine; None: nothing.
-
-    Args:
-        name: of the engine.
-        text: as a person gives it, ``[ENGINE=]VALUE``.
-        alone: whether no other engine can be meant.
-    """
-    if text is None:
-        return None
-    before, named, value = text.partition("=")
-    if named:
-        return value if before == name else None
-    return None if engine[name].is_named and not alone else text

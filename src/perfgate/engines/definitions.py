@@ -30,6 +30,7 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
         required: the program ends without it.
         many: it takes several words, up to the next option.
         repeated: it may be given several times.
+        status: ``deprecated`` or ``prototype``, as its program marks it; empty: neither.
     """
 
     options: tuple[str, ...]
@@ -41,6 +42,7 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
     required: bool = False
     many: bool = False
     repeated: bool = False
+    status: str = ""
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -60,6 +62,7 @@ class KeyDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         models: class name → the keys below, for each mapping that it takes; empty: none, or not
             told what is below.
         unknown: what becomes of a key below that no model has; UNSET: as at the top.
+        status: ``deprecated`` or ``prototype``, as its model marks it; empty: neither.
     """
 
     types: tuple[str, ...] = ()
@@ -68,6 +71,7 @@ class KeyDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     alias: str | None = None
     models: Mapping[str, Mapping[str, "KeyDefinition"]] = {}
     unknown: Literal["refused", "ignored"] | UnsetType = UNSET
+    status: str = ""
 
 
 Options = Mapping[str, OptionDefinition]

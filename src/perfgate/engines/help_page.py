@@ -14,6 +14,11 @@ _REQUIRED = re.compile(r"\[(?:[^\]]*; ?)?required\]")
 _CLICK_CHOICES = re.compile(r"\[([^\]\s]+\|[^\]\s]+)\]")
 _CLICK_CHOICE = re.compile(r" \[([^\]\s|.]+)\]$")
 _ARGPARSE_CHOICES = re.compile(r"\{([^}]+)\}")
+# ``:tag:`prototype` …`` of TensorRT-LLM, ``[DEPRECATED] …`` of vLLM, ``NOTE: --enable-ep-moe is
+# deprecated …`` of SGLang: what only speaks of another option's end does not begin so.
+_STATUS = re.compile(
+    r"(?:note: )*(?::tag:`|\[|--[\w-]+ is )?(deprecated|prototype)\b", re.IGNORECASE
+)
 _KINDS: dict[str, Kind] = {"INTEGER": "integer", "FLOAT": "number", "BOOLEAN": "boolean"}
 
 
@@ -52,13 +57,16 @@ def _option(declared: str, help_text: str) -> OptionDefinition:
     choices = _choices(declared)
     is_flag = not value and not choices
     word = value.split()[0] if value else ""
+    told = " ".join(help_text.split())
+    status = _STATUS.match(told)
     return OptionDefinition(
         options=spellings,
         kind="flag" if is_flag else _KINDS.get(word, "text"),
         off=tuple(_SPELLING.findall(off)) if off else (),
         choices=choices,
-        required=_REQUIRED.search(" ".join(help_text.split())) is not None,
+        required=_REQUIRED.search(told) is not None,
         many="..." in value,
+        status=status[1].lower() if status else "",
     )
 
 

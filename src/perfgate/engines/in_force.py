@@ -91,8 +91,7 @@ def require_in_force(scenario: Scenario, found: InForce) -> dict[str, Json]:
         facts["settings_inert"] = [f"{one}: {inert[one.setting]}" for one in wrong]
     revived = [name for name in inert if name not in {one.setting for one in wrong}]
     if alive := [name for name in revived if name in found.settings]:
-        told: list[Json] = [*alive]
-        facts["settings_no_longer_inert"] = told
+        facts["settings_no_longer_inert"] = list(alive)
     return facts | not_established(scenario, found)
 
 

@@ -106,7 +106,7 @@ def require_fit(
     commands: Sequence[Command],
     mismatches: Callable[[Command], Iterable[Mismatch]],
     told_by: ToldBy,
-) -> None:
+) -> tuple[str, ...]:
     """Refuse commands that give the installed build what it does not take.
 
     Args:
@@ -116,12 +116,16 @@ def require_fit(
         mismatches: what of a command does not fit what the build says of itself.
         told_by: finds the line of the release tables.
 
+    Returns:
+        What they give and the build marks as deprecated or as a prototype.
+
     Raises:
         InputError: an option, choice or key that the build lacks.
     """
     found = dict.fromkeys(one for command in commands for one in mismatches(command))
     asked_by = {place: by for command in commands for place, by in command.asked_by.items()}
-    for one in found:
+    wrong = tuple(one for one in found if not one.is_taken)
+    for one in wrong:
         if one.place in asked_by:
             raise InputError(
                 f"the installed {title} {build.version} does not take this: {one.problem}",
@@ -130,8 +134,9 @@ def require_fit(
                 expected=one.expected,
                 hint="correct it, or take it out of the scenario",
             )
-    if found:
-        raise _drift(build, title, tuple(found), told_by)
+    if wrong:
+        raise _drift(build, title, wrong, told_by)
+    return tuple(f"{one.program} {one.place}: {one.problem}" for one in found if one.is_taken)
 
 
 def marked_answer(said: str, mark: str) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class Mismatch(NamedTuple):
         problem: what is wrong, for people.
         found: what the command gives.
         expected: what the build knows there.
+        is_taken: the build takes it, and marks it as deprecated or as a prototype.
     """
 
     program: str
@@ -48,10 +49,17 @@ class Mismatch(NamedTuple):
     problem: str
     found: str
     expected: str
+    is_taken: bool = False
+
+
+def marked(program: str, place: str, status: str) -> Iterator[Mismatch]:
+    """What the build takes and marks; nothing where its status is empty."""
+    if status:
+        yield Mismatch(program, place, f"marked {status} by the build", place, "", is_taken=True)
 
 
 def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
-    """All that the call gives and the build does not take; its program has a page.
+    """All that the call gives and the build does not take, or marks; its program has a page.
 
     Args:
         call: what the program is given.
@@ -74,6 +82,7 @@ def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
                 left.pop(0)  # its value, as far as can be told
             continue
         given.update(option.options)
+        yield from marked(call.page, name, option.status)
         if option.kind == "flag":
             if equals:
                 yield _wrong(call, name, option, "takes no value", value)

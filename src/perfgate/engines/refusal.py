@@ -1,10 +1,9 @@
 """How a setting, or an extra option, is refused: one form of message for all engines."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from perfgate.core.errors import CannotDo, InputError, PerfgateError
-from perfgate.engines.base import EngineBuild
+from perfgate.core.errors import CannotDo, InputError
 from perfgate.engines.release_tables import ReleaseTable
 from perfgate.scenarios.extra_options import YAML, extra_keys, extra_options
 from perfgate.scenarios.problem import Keys, Problem, dotted
@@ -100,6 +99,30 @@ def said_elsewhere(scenario: Scenario, path: Keys, found: object, owner: str) ->
     return ExtraOptionRefused(scenario, problem)
 
 
+def extra_words(
+    scenario: Scenario, program: str, owner_of: Callable[[str], str | None]
+) -> tuple[str, ...]:
+    """The scenario's extra words for one program.
+
+    Args:
+        scenario: the scenario.
+        program: as `engine.extra_args` calls it.
+        owner_of: option → whose it is; None: it is the scenario's to give.
+
+    Raises:
+        ExtraOptionRefused: an option that a field of the scenario, or perfgate, gives.
+    """
+    found: list[str] = []
+    for option in extra_options(scenario.engine):
+        if option.program != program:
+            continue
+        owner = owner_of(option.name)
+        if owner is not None:
+            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
+        found += option.words
+    return tuple(found)
+
+
 def asked_by(scenario: Scenario) -> dict[str, str]:
     """Extra option, or extra key with dots → the field that gives it, from the scenario's id on."""
     engine = scenario.engine
@@ -108,28 +131,3 @@ def asked_by(scenario: Scenario) -> dict[str, str]:
         for end in range(1, len(keys) + 1):
             places.append((".".join(map(str, keys[:end])), (*YAML, *keys[:end])))
     return {place: f"{scenario.id}.{dotted(path)}" for place, path in places}
-
-
-def refused_by_tables(
-    scenario: Scenario,
-    check: Callable[[Scenario, EngineBuild], None],
-    tables: Callable[[], Sequence[ReleaseTable]],
-) -> Iterator[Problem]:
-    """What of the scenario's extra options its document's release, else the newest, is not given.
-
-    What else is wrong with it at that release is told when it is measured there.
-
-    Args:
-        scenario: the scenario.
-        check: the engine's own, which raises `ExtraOptionRefused`.
-        tables: gives the engine's releases, the newest last.
-    """
-    if scenario.engine.extra_yaml is None and scenario.engine.extra_args is None:
-        return
-    version = scenario.source.engine_version or tables()[-1].since
-    try:
-        check(scenario, EngineBuild(scenario.engine.name, version, version))
-    except ExtraOptionRefused as error:
-        yield error.at
-    except PerfgateError:
-        return

@@ -59,6 +59,7 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         since: the first release (or candidate) of the range.
         programs: for each program that the range has, the option of each setting.
         help: the option that makes a program print all others.
+        environment: variables that every program is given, beside those of settings.
         file: the table's file.
         version: the release that was asked for; empty: the range as such.
     """
@@ -68,6 +69,7 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     since: str
     programs: Mapping[str, Options]
     help: str = "--help"
+    environment: Mapping[str, str] = {}
     file: str = ""
     version: str = ""
 
@@ -212,8 +214,22 @@ class ReleaseTables(Generic[T]):
         return self.base(one) == self.base(other)
 
     def told_by(self, version: str, mismatch: Mismatch) -> str:
-        """The line of the tables that makes perfgate write something (`told_by`)."""
-        return told_by(version, mismatch, self.folder)
+        """``releases/1.0.0rc4.yaml:24``: the newest line up to `version` that names it; else empty.
+
+        Args:
+            version: the release that was rendered for.
+            mismatch: what does not fit.
+        """
+        asked, folder = self.base(version), self.folder
+        tables = sorted(folder.glob("*.yaml"), key=lambda path: Version(path.stem), reverse=True)
+        for path in tables:
+            if Version(path.stem) <= asked and (line := _line(_places(path), mismatch)):
+                return f"{folder.name}/{path.name}:{line}"
+        # What no file says is the same for all releases: a default of the tables' own type.
+        code, word = folder.with_name("table.py"), f'"{mismatch.place.rpartition(".")[2]}"'
+        lines = code.read_text(encoding="utf-8").splitlines() if code.is_file() else []
+        found = next((number for number, line in enumerate(lines, start=1) if word in line), None)
+        return f"{folder.parent.name}/{code.name}:{found}" if found else ""
 
     def _of_others(self, path: Path) -> object:
         document, errors = read_document(path, "programs", "write what changed, or delete the file")
@@ -313,58 +329,21 @@ class Place(NamedTuple):
     line: int
 
 
-def told_by(version: str, mismatch: Mismatch, folder: Path) -> str:
-    """``releases/1.0.0rc4.yaml:24``: the newest line up to `version` that names it; else empty.
+def _line(places: tuple[Place, ...], mismatch: Mismatch) -> int | None:
+    """The line that spells a setting with the key and one of those above it.
 
-    Args:
-        version: the release that was rendered for.
-        mismatch: what does not fit.
-        folder: of the tables.
+    Else that of the program's option, else of the word anywhere.
     """
-    for path in _tables_up_to(version, folder):
-        places = _places(path)
-        found = _of_key(places, mismatch) if mismatch.program == YAML else None
-        found = found or _of_option(places, mismatch)
-        if found is not None:
-            return f"{folder.name}/{path.name}:{found.line}"
-    return _in_code(mismatch, folder)
-
-
-def _in_code(mismatch: Mismatch, folder: Path) -> str:
-    """What no file says is the same for all releases: a default of the tables' own type."""
-    path = folder.with_name("table.py")
-    word = f'"{mismatch.place.rpartition(".")[2]}"'
-    if path.is_file():
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            if word in line:
-                return f"{path.parent.name}/{path.name}:{number}"
-    return ""
-
-
-def _tables_up_to(version: str, folder: Path) -> Iterator[Path]:
-    """The tables that hold for a release, the newest first."""
-    asked = Version(Version(version).public)
-    known = sorted(folder.glob("*.yaml"), key=lambda path: Version(path.stem), reverse=True)
-    yield from (path for path in known if Version(path.stem) <= asked)
-
-
-def _of_option(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
-    """The program's option, else the word anywhere."""
-    program = mismatch.program.removesuffix(" serve")
-    named = [place for place in places if place.word == mismatch.place]
-    own = [place for place in named if {program, mismatch.program} & set(place.keys)]
-    return next(iter(own or named), None)
-
-
-def _of_key(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
-    """The setting that is spelled with the key, and with one of those above it."""
     *above, last = mismatch.place.split(".")
-    for place in places:
+    for place in places if mismatch.program == YAML else ():
         if place.word == last and place.keys[:1] == ("spelling",):
             setting = {one.word for one in places if one.keys[:2] == place.keys[:2]}
             if not above or setting & set(above):
-                return place
-    return None
+                return place.line
+    named = [place for place in places if place.word == mismatch.place]
+    program = {mismatch.program, mismatch.program.removesuffix(" serve")}
+    own = [place for place in named if program & set(place.keys)]
+    return next((place.line for place in own or named), None)
 
 
 @cache

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from perfgate.core.errors import InputError
-from perfgate.engines.base import engine, said_of
+from perfgate.engines.base import engine
+from perfgate.plan.toolchain import said_of
 from perfgate.scenarios.scenario import Scenario
 
 

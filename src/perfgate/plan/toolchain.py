@@ -8,7 +8,7 @@ from perfgate.clients.base import Client, Offline, client
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.engines.base import Engine, EngineBuild, engine, said_of
+from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.probe import Probe, all_probes
@@ -28,7 +28,7 @@ class BuildOverride:
     commit: str | None = None
 
     def of(self, name: str) -> "BuildOverride":
-        """What is said of one engine, by its name; see `engines.base.said_of`."""
+        """What is said of one engine, by its name; see `said_of`."""
         return BuildOverride(said_of(name, self.version), said_of(name, self.commit))
 
 
@@ -156,6 +156,22 @@ class Toolchain:
         if isinstance(probe.what, AccuracyTask):
             return {**common, "evaluator": told}
         return {**common, "client": told, **machine}
+
+
+def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
+    """What ``--engine-version`` or ``--engine-commit`` say of one engine; None: nothing.
+
+    Args:
+        name: of the engine.
+        text: as a person gives it, ``[ENGINE=]VALUE``.
+        alone: whether no other engine can be meant.
+    """
+    if text is None:
+        return None
+    before, named, value = text.partition("=")
+    if named:
+        return value if before == name else None
+    return None if engine[name].is_named and not alone else text
 
 
 def toolchain_for(

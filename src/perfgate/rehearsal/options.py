@@ -353,7 +353,8 @@ def _show_help(syntax: Syntax) -> NoReturn:
         spelled = ", ".join(sorted(option.options, key=len))
         off = f" / {', '.join(option.off)}" if option.off else ""
         taken = "" if option.kind == "flag" else f" {_metavar(option)}"
-        lines.append(f"  {spelled}{off}{taken}")
+        mark = f"  :tag:`{option.status}`" if option.status else ""  # as TensorRT-LLM's help has it
+        lines.append(f"  {spelled}{off}{taken}{mark}")
     lines.append("  --help  Show this message and exit.")
     if syntax.subcommands:
         lines += ["", "Commands:", *(f"  {name}" for name in syntax.subcommands)]

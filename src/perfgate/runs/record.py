@@ -307,6 +307,14 @@ class MovedDefaultsRecord(Record, frozen=True, kw_only=True, tag="moved_defaults
     defaults: tuple[str, ...]
 
 
+class MarkedOptionsRecord(Record, frozen=True, kw_only=True, tag="marked_options"):
+    """Options and keys in use that the installed build marks as deprecated or as a prototype."""
+
+    scenario: str
+    build: EngineBuild
+    options: tuple[str, ...]
+
+
 class GroupStarts(msgspec.Struct, frozen=True):
     """Fresh starts of a group: expected at its begin, made, without sharing, again, controls."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
+from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.budget import Budget
@@ -27,7 +28,6 @@ from perfgate.core.errors import InputError
 from perfgate.core.paths import BASELINES, SCENARIOS, machine_store, scenario_folders
 from perfgate.core.redaction import mask_arguments
 from perfgate.core.rule import ControlPolicy
-from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.judging.assembly.sweeps import require_small_family
 from perfgate.launchers.base import launcher

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from sglang_scenarios import DP, ENGINE, TP, build, render, scenario
+from sglang_scenarios import ENGINE, TP, build, render, scenario
 from tables import each
 
 from perfgate.core.errors import CannotDo, InputError
@@ -15,13 +15,6 @@ PROGRAM = "sglang.launch_server"
 def test_the_attention_is_divided_into_a_divisor_of_its_ranks() -> None:
     with pytest.raises(CannotDo, match="a divisor of tp 8"):
         SGLang().check(scenario(replace(TP, attention_dp=True, dp=3)), build())
-
-
-def test_attention_dp_alone_is_refused_where_the_server_ends_with_an_error() -> None:
-    with pytest.raises(CannotDo, match=r"set dp, e\.g\. to 8"):
-        SGLang().check(scenario(DP), build("0.5.1"))
-    SGLang().check(scenario(replace(DP, dp=8)), build("0.5.1"))
-    SGLang().check(scenario(DP), build("0.5.3"))  # the document's own line
 
 
 @each("version", ["0.4.6", "0.5.3", "0.5.23"])

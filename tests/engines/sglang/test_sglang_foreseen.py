@@ -14,13 +14,6 @@ def told(settings: EngineSettings, version: str = "0.5.3") -> list[str]:
     return [line.partition(":")[0] for line in found]
 
 
-@pytest.mark.parametrize("version", ["0.5.2", "0.5.3", "0.5.23"])
-def test_attention_dp_that_the_release_switches_off(version: str) -> None:
-    assert told(DP, version) == ["attention_dp"]
-    assert told(replace(DP, dp=8), version) == []
-    assert told(TP, version) == []
-
-
 def test_where_the_scenario_says_it_itself_it_is_not_told_again() -> None:
     known = scenario(DP, inert={"attention_dp": "one part is no division"})
     assert ENGINE.foreseen(known, build()) == ()

@@ -9,7 +9,7 @@ from tables import each
 from perfgate.core.errors import CannotDo
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.sglang.engine import SGLang
-from perfgate.engines.sglang.table import SERVE, TABLES
+from perfgate.engines.sglang.table import SERVE
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
 
 EVERY = {
@@ -53,56 +53,19 @@ def test_every_setting_is_an_option_of_the_releases_own_parser_or_refused(
     assert {word for word in argv if word.startswith("--")} <= exact  # no abbreviation
 
 
-@pytest.mark.parametrize("version", PAGES)
-def test_each_option_of_a_table_is_on_the_page_with_its_kind_and_choices(version: str) -> None:
-    options = page(version).programs[SERVE]
-    spelled = {word: one for one in options.values() for word in one.options}
-    for setting, option in TABLES.release(version).options(SERVE).items():
-        found = {id(spelled[word]) for word in option.spellings if word in spelled}
-        assert set(option.spellings) <= spelled.keys(), setting
-        assert len(found) == 1, setting
-        told = spelled[option.spellings[0]]
-        assert (told.kind == "flag") is option.flag, setting
-        if option.choices:
-            assert option.choices == told.choices, setting
-
-
 @each(
     ("version", "rendered", "absent"),
     [
-        ("0.4.6", "--enable-ep-moe", "--ep-size"),
-        ("0.4.10.post2", "--ep-size 8", "--enable-ep-moe"),
         ("0.5.3", "--dp-size 8 --", "--attn-dp-size"),
         ("0.5.21", "--enable-dp-attention --dp-size 8", "--attn-dp-size"),
         ("0.5.23", "--attn-dp-size 8", "--dp-size 8 --"),
-        ("0.5.13", "--cuda-graph-max-bs 64", "--cuda-graph-max-bs-decode"),
-        ("0.5.14", "--cuda-graph-max-bs-decode 64", "--cuda-graph-max-bs 64"),
     ],
 )
 def test_options_that_moved(version: str, rendered: str, absent: str) -> None:
-    settings = replace(
-        TP, ep=8, attention_dp=True, dp=8, cuda_graphs=CudaGraphs(max_batch_size=64), seed=1
-    )
+    settings = replace(TP, attention_dp=True, dp=8, seed=1)
     line = " ".join(render(scenario(settings), version).argv)
     assert rendered in line
     assert absent not in line
-
-
-def test_experts_are_spread_over_all_ranks_or_not_at_all_before_they_have_a_number() -> None:
-    with pytest.raises(CannotDo, match="8, as tp"):
-        render(scenario(replace(TP, ep=4)), "0.4.6")
-    assert "--enable-ep-moe" not in render(scenario(replace(TP, ep=1)), "0.4.6").argv
-    assert "4" in render(scenario(replace(TP, ep=4)), "0.5.3").argv
-
-
-def test_the_overlap_scheduler_under_speculation_is_as_in_the_document() -> None:
-    case = scenario(replace(TP, mtp=Mtp(1)))
-    off = "--disable-overlap-schedule"
-    assert off not in render(case, "0.5.3").argv
-    assert off not in render(case, "0.5.9").argv  # it is off by itself
-    assert off in render(case, "0.5.23").argv
-    assert off not in render(scenario(replace(TP, mtp=Mtp(1)), None), "0.5.23").argv
-    assert off not in render(scenario(TP), "0.5.23").argv
 
 
 def test_words_of_a_scenario_are_those_of_any_release() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from engine_scenarios import VALUES
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
@@ -18,7 +19,6 @@ from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineSettings,
     Hardware,
-    MoeLoadBalancer,
     Mtp,
     Scenario,
     Smoke,
@@ -106,33 +106,6 @@ def test_a_server_is_needed_by_what_has_no_engine_inside() -> None:
 
 # Nothing is dropped. ------------------------------------------------------------------------
 
-SWITCHES = (
-    *("attention_dp", "chunked_context", "overlap_scheduler", "torch_compile", "pdl"),
-    *("iteration_log", "trust_remote_code", "kv_cache_reuse"),
-)
-NUMBERS = ("tp", "pp", "ep", "dp", "max_batch_size", "stream_interval", "cpu_threads")
-TOKENS = ("max_num_tokens", "max_seq_len", "moe_max_num_tokens")
-ASKED: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(SWITCHES, (True, False)),
-    **dict.fromkeys(NUMBERS, (4,)),
-    **dict.fromkeys(TOKENS, (4096,)),
-    **dict.fromkeys(("kv_cache_dtype", "quantization"), ("fp8",)),
-    "kv_cache_fraction": (0.5,),
-    "moe_backend": ("TRTLLM",),
-    "moe_load_balancer": (MoeLoadBalancer(288, 1),),
-    "attention_backend": ("FLASHINFER",),
-    "mtp": (Mtp(2), Mtp(0)),
-    "cuda_graphs": (
-        CudaGraphs(),
-        CudaGraphs(enabled=False),
-        CudaGraphs(padding=True),
-        CudaGraphs(batch_sizes=(1, 2)),
-        CudaGraphs(max_batch_size=8),
-    ),
-    "slowed_percent": (15,),
-    "backend": ("pytorch", "_autodeploy"),
-    "seed": (0, 1),
-}
 MAKERS = {"bench": benched, "serve": on_server, "first_answer": first_answer}
 # What every release does by itself when it is not told: no word is needed to say it.
 ALWAYS = {
@@ -150,6 +123,8 @@ ALWAYS = {
 BY_ITSELF = {
     ("bench", "chunked_context", False): ("0.19.0", "0.20.0", "0.21.0", "1.0.0rc3", "1.0.0"),
     ("serve", "backend", "pytorch"): ("1.4.0",),
+    ("serve", "backend", "tensorrt"): VERSIONS[:3],
+    ("bench", "backend", "tensorrt"): VERSIONS[:3],
     ("first_answer", "overlap_scheduler", False): ("0.19.0",),
     ("first_answer", "overlap_scheduler", True): VERSIONS[1:],
 }
@@ -167,7 +142,7 @@ def said(case: Scenario, version: str) -> tuple[Any, ...] | None:
 
 def test_every_setting_is_tried() -> None:
     """A setting that is added later must be added here, and so be spelled or refused."""
-    assert set(ASKED) == {field.name for field in fields(EngineSettings)}
+    assert set(VALUES) == {field.name for field in fields(EngineSettings)}
 
 
 @each("maker", MAKERS)
@@ -177,7 +152,7 @@ def test_no_setting_is_dropped_without_a_word(maker: str, version: str) -> None:
     bare = replace(made, source=replace(made.source, engine_version=None))
     plain = said(bare, version)
     assert plain is not None
-    for field, values in ASKED.items():
+    for field, values in VALUES.items():
         for value in values:
             settings = EngineSettings(**{"tp": 8, field: value})
             key = (maker, field, value)
@@ -189,13 +164,13 @@ def test_no_setting_is_dropped_without_a_word(maker: str, version: str) -> None:
 @given(
     document=st.sampled_from([*CASES.values()]),
     version=st.sampled_from([*VERSIONS, "1.3.0rc7", "1.0.0rc6", "2.0.0"]),
-    field=st.sampled_from(sorted(ASKED)),
+    field=st.sampled_from(sorted(VALUES)),
     choice=st.integers(0, 4),
 )
 def test_a_check_that_passes_can_be_rendered(
     document: Scenario, version: str, field: str, choice: int
 ) -> None:
-    values = ASKED[field]
+    values = VALUES[field]
     settings = replace(document.engine.settings, **{field: values[choice % len(values)]})
     case = replace(document, engine=replace(document.engine, settings=settings))
     try:

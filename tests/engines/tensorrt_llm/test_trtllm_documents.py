@@ -11,7 +11,7 @@ from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
+from perfgate.scenarios.scenario import EngineSettings, Smoke
 
 
 class TestLocalModels:
@@ -37,13 +37,6 @@ class TestLocalModels:
         assert trtllm.served_model(case, locations) == "DeepSeek-R1-0528"
         assert trtllm.served_model(case, ON_PAPER) == case.model.name
 
-    def test_a_folder_of_other_weights_is_named_on_paper_before_anybody_has_it(self) -> None:
-        model = Model("deepseek-ai/DeepSeek-R1", "nvfp4", folder="DeepSeek-R1-FP4")
-        case = replace(CASES["gb200-2node"], model=model)
-        found = options(render(case, "0.19.0").argv)
-        assert found["--model"] == "deepseek-ai/DeepSeek-R1"
-        assert found["--model_path"] == "<MODELS>/DeepSeek-R1-FP4"
-
     @each("place", ["deepseek-ai/DeepSeek-V3", "DeepSeek-V3"])
     def test_a_folder_named_as_its_model_is_found_wherever_that_is(
         self, tmp_path: Path, place: str
@@ -60,9 +53,6 @@ class TestLoad:
         case = scenario(settings=EngineSettings(tp=8), workload=offline(8, 16, **load))
         point = case.points()[0]
         return options(programs.throughput(case, build("1.0.0"), point, "d.txt", ON_PAPER).argv)
-
-    def test_no_limit_is_concurrency_minus_one(self) -> None:
-        assert self.throughput(capped=False)["--concurrency"] == "-1"
 
     def test_warm_up_is_told_unless_it_is_the_programs_own(self) -> None:
         assert "--warmup" not in self.throughput(warmup_requests=2)
@@ -119,10 +109,6 @@ class TestExamples:
         argv = render(case, "0.19.0").argv
         assert argv[-3:] == ("--prompt", "Why?", "How so?")
         assert options(argv)["--max_tokens"] == "8"
-
-    def test_prompts_are_passed_where_the_examples_own_are_not_established(self) -> None:
-        argv = render(CASES["quickstart"], "1.2.0").argv
-        assert argv[argv.index("--prompt") + 1] == "Hello, my name is"
 
     def test_gpqa_takes_a_share_for_the_first_questions(self) -> None:
         case = CASES["gpqa"]

@@ -3,7 +3,6 @@
 import re
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import made_release
@@ -18,10 +17,11 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines import installed_programs
+from perfgate.engines.base import OptionsAnswer
 from perfgate.engines.help_page import options_in
 from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.definition_check import calls
-from perfgate.engines.tensorrt_llm.installed_options import moved_defaults, verify
+from perfgate.engines.tensorrt_llm.installed_options import verify
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.table import (
     BENCH,
@@ -48,6 +48,39 @@ Options:
   -m, --model TEXT                The Huggingface name.  [required]
   --help                          Show this message and exit.
 """
+
+
+# As the options of trtllm-serve 1.3 (click), vLLM 0.10 and SGLang 0.5.6 (argparse) print them.
+MARKED = """\
+  --backend [pytorch|_autodeploy]
+                                  :tag:`deprecated` The backend to use to
+                                  serve the model.
+  --tp_size, --tensor_parallel_size INTEGER
+                                  :tag:`beta` Tensor parallelism size.
+  --config, --extra_llm_api_options TEXT
+                                  :tag:`prototype` Path to a YAML file that
+                                  overwrites the parameters.
+  --disable-log-requests, --no-disable-log-requests
+                        [DEPRECATED] Disable logging requests. (default: True)
+  --allow-deprecated-quantization, --no-allow-deprecated-quantization
+                        Whether to allow deprecated quantization methods.
+  --enable-ep-moe       NOTE: --enable-ep-moe is deprecated. Please set `--ep-
+                        size` to the same value as `--tp-size` instead.
+  --prefill-round-robin-balance
+                        Note: Note: --prefill-round-robin-balance is
+                        deprecated now.
+"""
+
+
+def test_what_a_help_page_marks() -> None:
+    found = {name: option.status for name, option in options_in(MARKED).items() if option.status}
+    assert found == {
+        "backend": "deprecated",
+        "extra_llm_api_options": "prototype",
+        "no_disable_log_requests": "deprecated",
+        "enable_ep_moe": "deprecated",
+        "prefill_round_robin_balance": "deprecated",
+    }
 
 
 def test_kinds_choices_and_what_is_required_on_a_help_page() -> None:
@@ -152,15 +185,6 @@ class TestVerify:
         verify(build("1.0.0"), [command(bench), command(bench)], Locations())
         assert (bench / "log").read_text().split() == ["asked", "asked"], "both of its helps, once"
 
-    def test_an_option_that_the_program_lacks_is_an_error(self, bench: Path) -> None:
-        (bench / "help").write_text(declared(*KNOWN).replace("--num_requests", "--num_request"))
-        with pytest.raises(InputError) as caught:
-            verify(build("1.0.0"), [command(bench)], Locations())
-        message = str(caught.value)
-        assert "installed trtllm-bench throughput has no option --num_requests" in message
-        assert "TensorRT-LLM 1.0.0" in message
-        assert "the installed program has --num_request;" in message
-
     def test_a_program_that_cannot_be_asked_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text("Traceback …\nImportError: libnvinfer.so.10\n")
         with pytest.raises(InputError, match=r"(?s)does not list its options.*libnvinfer"):
@@ -177,7 +201,7 @@ class TestVerify:
         installed_programs.answer.cache_clear()
         argv = render(CASES["b200-min-latency"], "1.0.0").argv
         commands = [Command(argv, files={FILE: "print_iter_log: true\n"})]
-        (unasked,) = verify(build("1.0.0"), commands, Locations(inside=Image()))
+        (unasked,) = verify(build("1.0.0"), commands, Locations(inside=Image())).unasked
         assert "keys of the LLM-API YAML: not asked: no answer" in unasked
         *helps, build_question = asked
         assert [words[0] for words in helps] == ["trtllm-bench", "trtllm-bench"]
@@ -199,7 +223,7 @@ class Installed:
         files = {"bench": BENCH_FILE, "model": MODEL_FILE, "dataset": DATASET_FILE}
         made_release.write(self.folder, {files[name]: change for name, change in changes.items()})
 
-    def verify(self, argv: tuple[str, ...], **keys: object) -> tuple[str, ...]:
+    def verify(self, argv: tuple[str, ...], **keys: object) -> OptionsAnswer:
         files = {FILE: yaml.safe_dump(keys)} if keys else {}
         found = (*Locations().find(TRTLLM_BENCH), *argv[1:])
         return verify(build("1.3.0rc3"), [Command(found, files=files)], Locations())
@@ -230,14 +254,14 @@ class TestInstalledBuild:
         noise = "print('{\"a\": 1}')\nimport atexit; atexit.register(print, 'bye')\n"
         installed.drifted(model=("from enum import Enum", f"{noise}from enum import Enum"))
         draft = {"decoding_type": "MTP", "num_nextn_predict_layers": 3}
-        unasked = installed.verify(
+        answer = installed.verify(
             THROUGHPUT_CALL,
             speculative_config=draft,
             moe_config={"backend": "TRTLLM", "load_balancer": {"num_slots": 288}},
             cuda_graph_config=None,
             stream_interval=10,
         )
-        assert unasked == ()
+        assert answer == OptionsAnswer()
 
     @each(
         ("keys", "said"),
@@ -303,7 +327,7 @@ class TestInstalledBuild:
         self, installed: Installed
     ) -> None:
         installed.drifted()
-        assert installed.verify(GENERATOR_CALL) == ()
+        assert installed.verify(GENERATOR_CALL) == OptionsAnswer()
         installed.drifted(dataset=("--input-mean", "--input-average"))
         installed_programs.answer.cache_clear()
         with pytest.raises(CliDrift, match="token-norm-dist has no option --input-mean"):
@@ -321,7 +345,7 @@ class TestInstalledBuild:
         self, installed: Installed, change: str, why: str
     ) -> None:
         installed.drifted(model=("from enum import Enum", change))
-        (told,) = installed.verify(THROUGHPUT_CALL, anything=1)
+        (told,) = installed.verify(THROUGHPUT_CALL, anything=1).unasked
         assert told.startswith("keys of the LLM-API YAML: not asked: ")
         assert why in told
 
@@ -330,7 +354,7 @@ class TestInstalledBuild:
             "class Opaque: pass\n\nclass TorchLlmArgs(BaseLlmArgs):\n    opaque: Opaque = None\n"
         )
         installed.drifted(model=("class TorchLlmArgs(BaseLlmArgs):\n", hidden))
-        (told,) = installed.verify(THROUGHPUT_CALL, stream_interval=[1])
+        (told,) = installed.verify(THROUGHPUT_CALL, stream_interval=[1]).unasked
         assert told.startswith("types of the keys of the LLM-API YAML: not asked: names alone")
         with pytest.raises(CliDrift, match=r"no key cuda_graph_config\.padding"):
             installed.verify(THROUGHPUT_CALL, cuda_graph_config={"padding": True})
@@ -354,17 +378,33 @@ class TestInstalledBuild:
     ) -> None:
         installed_programs.answer.cache_clear()
         installed.drifted(model=change)
-        file = Command(("trtllm-serve", "m"), files={FILE: "stream_interval: 10\n"})
         recipe = "quick-start-recipe-for-deepseek-r1-on-trtllm.md, Extra LLM API Options"
         expected = () if told is None else (f"default of {told} ({recipe})",)
-        assert moved_defaults([file], Locations()) == expected
-        assert moved_defaults([replace(file, files={})], Locations()) == ()
+        assert installed.verify(THROUGHPUT_CALL, stream_interval=10).moved_defaults == expected
+        assert installed.verify(THROUGHPUT_CALL).moved_defaults == ()
 
     def test_secrets_are_masked(self, installed: Installed) -> None:
         leak = "raise OSError('HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345')"
         installed.drifted(model=("from enum import Enum", leak))
-        (told,) = installed.verify(THROUGHPUT_CALL, anything=1)
+        (told,) = installed.verify(THROUGHPUT_CALL, anything=1).unasked
         assert "hf_abcdef" not in told
+
+    def test_what_the_build_marks_is_told_and_fits(self, installed: Installed) -> None:
+        """TensorRT-LLM tags an option in its help and a key in its schema; beta is no warning."""
+        call = (*THROUGHPUT_CALL, "--warmup", "0")
+        installed.drifted(bench=("How many.", ":tag:`beta` How many."))
+        assert installed.verify(call, stream_interval=10) == OptionsAnswer()
+        installed_programs.answer.cache_clear()
+        installed.drifted(
+            bench=("How many.", ":tag:`deprecated` How many."),
+            model=('status="beta"', 'status="prototype"'),
+        )
+        assert installed.verify(call, stream_interval=10).marked == (
+            "trtllm-bench throughput --warmup: marked deprecated by the build",
+            "LLM-API YAML stream_interval: marked prototype by the build",
+        )
+        with pytest.raises(CliDrift, match="no option --new"):  # a mark hides no drift
+            installed.verify((*call, "--new"), stream_interval=10)
 
 
 def test_a_script_of_the_sources_is_the_images_where_no_checkout_is_named() -> None:

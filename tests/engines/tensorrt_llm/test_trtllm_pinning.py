@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 from tables import each
-from trtllm_scenarios import offline, options, render, scenario, served
+from trtllm_scenarios import offline, render, scenario, served
 
 from perfgate.core.errors import InputError
-from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
+from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 BENCHED = scenario(
     settings=EngineSettings(tp=8, max_batch_size=64), workload=offline(), release="1.0.0"
@@ -30,26 +30,6 @@ def test_nothing_is_added_at_the_documents_release(case: Scenario, version: str)
     assert "--backend" not in command.argv
 
 
-def test_what_was_off_then_stays_off_now() -> None:
-    case = scenario(
-        settings=EngineSettings(tp=8, backend="pytorch"), workload=served(), release="0.19.0"
-    )
-    assert file(case, "1.2.0") == {
-        "cuda_graph_config": None,
-        "disable_overlap_scheduler": True,
-        "enable_chunked_prefill": False,
-    }
-
-
-def test_what_is_on_today_stays_on_then() -> None:
-    case = scenario(
-        settings=EngineSettings(tp=8, max_batch_size=8), workload=offline(), release="1.2.0"
-    )
-    found = render(case, "1.1.0")
-    assert "--enable_chunked_context" in found.argv
-    assert found.env == {"TRTLLM_ENABLE_PDL": "1"}
-
-
 def test_what_a_release_cannot_do_as_then_is_refused() -> None:
     case = scenario(settings=EngineSettings(tp=8), workload=offline(), release="1.1.0")
     with pytest.raises(
@@ -60,40 +40,12 @@ def test_what_a_release_cannot_do_as_then_is_refused() -> None:
         render(case, "0.19.0")
 
 
-def test_the_cpp_engine_is_refused_where_it_is_gone() -> None:
-    case = scenario(settings=EngineSettings(tp=8), workload=served(), release="0.20.0")
-    assert options(render(case, "1.0.0").argv)["--backend"] == "trt"
-    assert "--backend" not in render(case, "0.21.0").argv, "what it uses when it is not told"
-    with pytest.raises(InputError, match=r"settings\.backend: TensorRT-LLM 1\.3\.0 cannot"):
-        render(case, "1.3.0")
-
-
 @each("case", [BENCHED, SERVED], ids=["bench", "serve"])
 def test_telemetry_is_off_unless_the_scenario_says_otherwise(case: Scenario) -> None:
     name = "TRTLLM_NO_USAGE_STATS"
     assert render(case, "1.4.0rc0").env == {name: "1", "TRTLLM_ENABLE_PDL": "0"}
     assert name not in render(case, "1.3.0").env
     assert render(replace(case, environment={name: "0"}), "1.4.0rc0").env[name] == "0"
-
-
-def test_what_the_scenario_says_is_never_replaced() -> None:
-    settings = EngineSettings(
-        tp=8,
-        backend="_autodeploy",
-        overlap_scheduler=False,
-        cuda_graphs=CudaGraphs(batch_sizes=(128,)),
-        chunked_context=True,
-        pdl=True,
-    )
-    case = scenario(settings=settings, workload=offline())
-    command = render(case, "1.2.0")
-    assert options(command.argv)["--backend"] == "_autodeploy"
-    assert "--enable_chunked_context" in command.argv
-    assert command.env == {"TRTLLM_ENABLE_PDL": "1"}
-    assert file(case, "1.2.0") == {
-        "cuda_graph_config": {"batch_sizes": [128]},
-        "disable_overlap_scheduler": True,
-    }
 
 
 def test_a_variable_that_the_scenario_names_is_never_replaced() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tables import each
-from trtllm_scenarios import V3_SETTINGS, scenario
+from trtllm_scenarios import scenario
 
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
@@ -39,9 +39,3 @@ class TestTheMappingOfTheKvCache:
     def test_a_scenario_of_no_release_keeps_its_share_where_it_would_be_lost(self) -> None:
         assert self.of(None, "1.1.0")["free_gpu_memory_fraction"] == 0.8
         assert self.of(None, "1.3.0") == {"dtype": "fp8"}, "merged there"
-
-
-def test_keys_stand_in_a_fixed_order() -> None:
-    tree = llm_api_yaml.document(scenario(), V3_SETTINGS, release("1.0.0"), THROUGHPUT)
-    text = llm_api_yaml.text(tree)
-    assert text.index("enable_attention_dp") < text.index("cuda_graph_config")

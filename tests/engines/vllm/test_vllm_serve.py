@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from tables import each
-from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
+from vllm_scenarios import build, rendered, scenario
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.engines.base import Endpoint, engine
+from perfgate.engines.base import Endpoint
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import CudaGraphs
 
@@ -38,13 +38,6 @@ def test_each_setting_in_the_spelling_of_its_release(
     case = scenario(gpus=gpus, **settings)
     Vllm().check(case, build(version))
     assert rendered(case, version) == f"{START} {words}".strip()
-
-
-def test_up_to_0_13_the_attentions_kernels_are_an_environment_variable() -> None:
-    case = scenario(tp=8, attention_backend="FLASHMLA")
-    command = engine["vllm"]().serve(case, build("0.11.0"), SERVED, ON_PAPER)
-    assert command.env == {"VLLM_ATTENTION_BACKEND": "FLASHMLA"}
-    assert "--attention-backend" not in command.argv
 
 
 @each(

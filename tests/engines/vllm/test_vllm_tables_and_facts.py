@@ -13,7 +13,7 @@ from vllm_scenarios import ON_PAPER, RELEASES, SERVED, build, page, scenario
 from perfgate.core.errors import CannotDo
 from perfgate.engines.option_check import Mismatch, of_call
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.engines.vllm.table import SERVE, TABLES, Release
+from perfgate.engines.vllm.table import SERVE, TABLES
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario
 
 every_release = pytest.mark.parametrize("version", RELEASES)
@@ -85,29 +85,6 @@ def test_any_settings_are_refused_or_rendered_as_the_release_takes_them(
     assert _unfit(case, version) == []
 
 
-def _differences(table: Release, version: str) -> list[str]:
-    """What the table says of the release's options, and its page does not."""
-    shown = page(version, shown=True)
-    found = []
-    for setting, option in table.options(SERVE).items():
-        for word in (option.name, option.opposite):
-            if word is None:
-                continue
-            known = shown.option(SERVE, word.partition("=")[0])
-            if known is None:
-                found.append(f"{setting}: no {word}")
-            elif option.choices and set(option.choices) != set(known.choices):
-                found.append(f"{setting}: choices")
-            elif "=" not in word and option.flag != (known.kind == "flag"):
-                found.append(f"{setting}: {known.kind}")
-    return found
-
-
-@every_release
-def test_each_option_and_choice_of_a_table_is_on_the_page(version: str) -> None:
-    assert _differences(TABLES.release(version), version) == []
-
-
 @every_release
 def test_defaults_are_those_of_the_page(version: str) -> None:
     options = page(version).programs[SERVE]
@@ -123,8 +100,3 @@ def test_defaults_are_those_of_the_page(version: str) -> None:
 
 def _is_told(version: str, name: str) -> bool:
     return page(version).programs[SERVE][name].default is not UNSET
-
-
-def test_the_line_that_makes_perfgate_write_an_option_is_named() -> None:
-    wrong = Mismatch(SERVE, "--max-num-seqs", "no such option", "--max-num-seqs", "")
-    assert TABLES.told_by("0.33.0", wrong).startswith("releases/0.6.6.yaml:")

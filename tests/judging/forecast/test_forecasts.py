@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tables import each
 
-from perfgate.engines.build_source import BuildSource
+from perfgate.baselines.baseline import BuildSource
 from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.forecast import simulation
 from perfgate.judging.forecast.forecast import MetricForecast, forecast_metric

@@ -8,15 +8,14 @@ from unittest.mock import Mock
 from building import SCENARIO
 
 from perfgate.core.locations import Locations
-from perfgate.engines.base import Engine, EngineBuild
+from perfgate.engines.base import Engine, EngineBuild, OptionsAnswer
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 
 WELL = {
     "build": EngineBuild("made", "1.2", "0123456789abcdef"),
     "check": None,
     "model_facts": {"name": "Small-1B", "bytes": 3 * 2**30, "shards": 4},
-    "verify": (),
-    "moved_defaults": (),
+    "verify": OptionsAnswer(),
 }
 
 
@@ -39,7 +38,7 @@ class Made(Engine):
 class Asking(Made):
     """The same, whose options can be asked for."""
 
-    verify = moved_defaults = Mock()
+    verify = Mock()
 
 
 def tools(engine: Engine, version: Any = "0.13.0", **changes: Any) -> Toolchain:

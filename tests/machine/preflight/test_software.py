@@ -12,6 +12,7 @@ from tables import each
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
+from perfgate.engines.base import OptionsAnswer
 from perfgate.evaluators.trtllm_eval import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_eval import GPQA
 from perfgate.machine.preflight import Check, PreflightTarget
@@ -74,20 +75,21 @@ def test_a_model_from_the_hub_says_so() -> None:
 
 
 @each(
-    ("says", "outcome", "found"),
+    ("told", "outcome", "found"),
     [
-        ({}, "ok", ""),
+        (OptionsAnswer(), "ok", ""),
         # What was not asked is never taken for right.
-        ({"verify": ("keys: not asked", "and why")}, "unknown", "; keys: not asked; and why"),
-        ({"moved_defaults": ("default of a: found 1",)}, "warning", "; default of a: found 1"),
-        ({"verify": ("keys",), "moved_defaults": ("default",)}, "unknown", "; keys; default"),
-        ({"verify": CliDrift("no such option", found="--new")}, "failed", None),
+        (OptionsAnswer(("keys: not asked", "and why")), "unknown", "; keys: not asked; and why"),
+        (OptionsAnswer((), ("default of a: found 1",)), "warning", "; default of a: found 1"),
+        (OptionsAnswer(marked=("--a: marked so",)), "warning", "; --a: marked so"),
+        (OptionsAnswer(("keys",), ("default",)), "unknown", "; keys; default"),
+        (CliDrift("no such option", found="--new"), "failed", None),
     ],
 )
-def test_options_are_asked_of_engines_whose_options_move(says, outcome, found, monkeypatch) -> None:
+def test_options_are_asked_of_engines_whose_options_move(told, outcome, found, monkeypatch) -> None:
     asks = "perfgate.machine.preflight.software.commands_to_verify"
     monkeypatch.setattr(asks, lambda *arguments: ("one", "two"))
-    options = judged(tools(Asking(**says)))["options"]
+    options = judged(tools(Asking(verify=told)))["options"]
     assert options.outcome == outcome
     assert found is None or options.found == f"those of 2 commands{found}"
 

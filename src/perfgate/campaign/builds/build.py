@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from perfgate.baselines.baseline import BuildSource, without_tag
 from perfgate.campaign.builds.words import Injection, inject, parse_injection
 from perfgate.campaign.session import Session
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.programs import Program
 from perfgate.core.redaction import MASK, mask_arguments
-from perfgate.engines.base import Engine, EngineBuild, engine
-from perfgate.engines.build_source import BuildSource, without_tag
+from perfgate.engines.base import Engine, EngineBuild, OptionsAnswer, engine
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import image_facts, measured_build
 from perfgate.launchers.base import Launcher
@@ -138,11 +137,8 @@ def other_build(
     return found
 
 
-def verify(tools: Toolchain) -> tuple[Sequence[Command], Sequence[str]]:
+def verify(tools: Toolchain) -> OptionsAnswer:
     """Check that a build can do all that the plan gives its programs; nothing is started.
-
-    Returns:
-        the commands of that plan, and what the build could not be asked of them.
 
     Raises:
         MissingProgram: a program is not installed.
@@ -151,7 +147,7 @@ def verify(tools: Toolchain) -> tuple[Sequence[Command], Sequence[str]]:
     """
     tools.require()
     commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    return commands, tools.engine.verify(tools.build, commands, tools.locations)
+    return tools.engine.verify(tools.build, commands, tools.locations)
 
 
 def require_startable(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import SELF, Baseline, Entry
+from perfgate.baselines.baseline import BuildSource
 from perfgate.campaign.builds.build import (
     Build,
     build_under_test,
@@ -21,7 +22,6 @@ from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.measurement import MeasuredControl, Measurement
 from perfgate.core.rule import ControlPolicy
 from perfgate.core.verdict import Against, Judgement
-from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import ControlStarts
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.references import References

@@ -24,10 +24,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
+from perfgate.baselines.baseline import BuildSource
 from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.programs import PROGRAM_PREFIX, program_variables
 from perfgate.core.redaction import control_character_in, mask_arguments, visible
-from perfgate.engines.build_source import BuildSource
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import read_value
 

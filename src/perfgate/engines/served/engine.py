@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
-from perfgate.engines.base import NOWHERE, ON_PAPER, Endpoint, Engine, EngineBuild
+from perfgate.engines.base import NOWHERE, ON_PAPER, Endpoint, Engine, EngineBuild, OptionsAnswer
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.installed_programs import ask_pages, program_words, require_fit, shell_words
 from perfgate.engines.option_check import Call, of_call
@@ -23,16 +23,15 @@ from perfgate.engines.refusal import (
     ExtraOptionRefused,
     Refused,
     asked_by,
-    refused_by_tables,
+    extra_words,
     require_none,
-    said_elsewhere,
 )
 from perfgate.engines.release_tables import Options, ReleaseTable, ReleaseTables
 from perfgate.engines.served.description import Description
 from perfgate.engines.served.discovery import installed
 from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
 from perfgate.engines.weights import reference
-from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
+from perfgate.scenarios.extra_options import ARGS, YAML
 from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -75,13 +74,13 @@ class ServedEngine(Engine):
     def defaults(self, settings: EngineSettings, known: Any) -> Mapping[str, Any]:
         """What a release does where `settings` leave these open, of what moved between releases."""
 
-    def environment(self, scenario: Scenario, known: Any) -> dict[str, str]:  # noqa: ARG002
-        """Variables of the server; here: those of the scenario.
+    def environment(self, scenario: Scenario, known: Any) -> dict[str, str]:
+        """Variables of the server; here: those of the release, and of the scenario.
 
         Raises:
             CannotDo: a variable that the release cannot be given.
         """
-        return dict(scenario.environment)
+        return {**known.environment, **scenario.environment}
 
     # What all share. ------------------------------------------------------------------------
 
@@ -98,23 +97,14 @@ class ServedEngine(Engine):
         require_none(scenario, known, self.refusals(scenario))
         self.serve(scenario, build, NOWHERE, ON_PAPER)
 
-    @classmethod
-    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
-        """See `Engine.refused_extras`."""
-        return refused_by_tables(scenario, cls().check, cls.tables.all)
-
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
         server, python = self.programs[:2]
         return installed(self.name, self.facts, server, python, locations)
 
-    def uncovered(self, version: str) -> str | None:
-        """See `Engine.uncovered`."""
-        return self.tables.uncovered(version)
-
     def verify(
         self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> tuple[str, ...]:
+    ) -> OptionsAnswer:
         """See `Engine.verify`."""
         known = self.tables.release(build.version)
 
@@ -131,14 +121,14 @@ class ServedEngine(Engine):
             abbreviates=True,
             dashes_alike=self.facts.dashes_alike,
         )
-        require_fit(
+        marked = require_fit(
             build,
             self.facts.title,
             commands,
             lambda one: [found for call in calls(one) for found in of_call(call, definitions)],
             self.tables.told_by,
         )
-        return ()
+        return OptionsAnswer(marked=marked)
 
     def calls(self, argv: Sequence[str], known: ReleaseTable, locations: Locations) -> list[Call]:
         """The call of the server in a command, whatever launcher stands before it; none, or one.
@@ -226,16 +216,13 @@ def _extra_words(
     for problem in _misplaced(engine, scenario):
         raise ExtraOptionRefused(scenario, problem)
     owners = dict(_owners(engine, scenario, options, arguments))
-    found: list[str] = []
-    for option in extra_options(scenario.engine):
-        given = "--" + option.name.removeprefix("--").replace("_", "-")
-        owner = owners.get(given) or next(
-            (owner for word, owner in owners.items() if word.startswith(given)), None
-        )
-        if owner is not None:
-            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
-        found += option.words
-    return tuple(found)
+
+    def owner_of(name: str) -> str | None:
+        given = "--" + name.removeprefix("--").replace("_", "-")
+        begun = (owner for word, owner in owners.items() if word.startswith(given))
+        return owners.get(given) or next(begun, None)
+
+    return extra_words(scenario, engine.program, owner_of)
 
 
 def _misplaced(engine: Description, scenario: Scenario) -> Iterator[Problem]:

@@ -117,12 +117,8 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Lo
     own = [Argument("seed", load.seed or None, "workload.seed")]
     if tool.script is None:  # the subcommand takes the tokenizer from --model, not --model_path
         model = [Argument("model", where, "model.name")]
-        bench = locations.find(TRTLLM_BENCH)
-        head: tuple[str, ...] = (
-            *bench,
-            *spelled(scenario, known, BENCH, model),
-            "prepare-dataset",
-        )
+        bench = (*locations.find(TRTLLM_BENCH), *spelled(scenario, known, BENCH, model))
+        head = (*bench, "prepare-dataset")
         own = [Argument("output", DATASET, "workload.dataset"), *own]
     else:
         head = script(locations, tool.script)
@@ -181,13 +177,9 @@ def quickstart(
         Argument("max_tokens", smoke.max_tokens, "smoke.max_tokens"),
         Argument("prompts", prompts, "smoke.prompts"),
     ]
-    return Command(
-        (
-            *script(locations, f"{known.examples}/{QUICKSTART}"),
-            *spelled(scenario, known, QUICKSTART, arguments),
-        ),
-        env=environment(scenario, settings, known),
-    )
+    example = script(locations, f"{known.examples}/{QUICKSTART}")
+    words = spelled(scenario, known, QUICKSTART, arguments)
+    return Command((*example, *words), env=environment(scenario, settings, known))
 
 
 def gpqa(
@@ -232,13 +224,9 @@ def gpqa(
         Argument("limit", _share(task.limit), "accuracy.limit"),
         Argument("temperature", task.temperature or None, "accuracy.temperature"),
     ]
-    return Command(
-        (
-            *script(locations, f"examples/{GPQA}"),
-            *spelled(scenario, known, GPQA, arguments),
-        ),
-        env=environment(scenario, settings, known),
-    )
+    example = script(locations, f"examples/{GPQA}")
+    words = spelled(scenario, known, GPQA, arguments)
+    return Command((*example, *words), env=environment(scenario, settings, known))
 
 
 def _gpqa_refusals(known: Release, task: AccuracyTask) -> Iterator[Refused]:

@@ -24,7 +24,7 @@ from perfgate.core.programs import (
 )
 from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys
 from perfgate.engines.installed_programs import program_words, shell_words
-from perfgate.engines.option_check import TRUTH, Call, Mismatch, is_number, of_call
+from perfgate.engines.option_check import TRUTH, Call, Mismatch, is_number, marked, of_call
 from perfgate.engines.tensorrt_llm import table
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.programs import TASKS
@@ -57,7 +57,7 @@ _DOCUMENTED_DEFAULTS: Mapping[tuple[str, ...], Any] = {
 def mismatches(
     command: Command, definitions: Definitions, locations: Locations = _HERE
 ) -> tuple[Mismatch, ...]:
-    """All that `command` gives and the build does not take; programs without a page are left out.
+    """All that `command` gives and the build does not take, or marks, of programs with a page.
 
     Args:
         command: as rendered, with its files.
@@ -120,7 +120,9 @@ def _of_keys(
         key = _key(keys, str(name))
         if key is None:
             yield _unknown_key(here, value, keys, unknown)
-        elif isinstance(value, Mapping) and key.models:
+            continue
+        yield from marked(YAML, ".".join(here), key.status)
+        if isinstance(value, Mapping) and key.models:
             below = definitions.unknown_keys if key.unknown is UNSET else key.unknown
             yield from _of_models(value, key, definitions, here, below)
         else:
@@ -211,7 +213,7 @@ def _of_models(
         found = _of_keys(rest, model, definitions, place, unknown)
         suffix = f" in {name}" if len(key.models) > 1 else ""
         tried.append(tuple(one._replace(problem=one.problem + suffix) for one in found))
-    yield from min(tried, key=len)
+    yield from min(tried, key=lambda found: sum(not one.is_taken for one in found))
 
 
 def _tagged(tag: str, value: str, models: Mapping[str, Keys]) -> dict[str, Keys]:

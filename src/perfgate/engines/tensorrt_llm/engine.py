@@ -26,11 +26,12 @@ from perfgate.engines.base import (
     Endpoint,
     Engine,
     EngineBuild,
+    OptionsAnswer,
     ReleaseImage,
     engine,
 )
 from perfgate.engines.in_force import InForce
-from perfgate.engines.refusal import ExtraOptionRefused, Refused, refused_by_tables, require_none
+from perfgate.engines.refusal import ExtraOptionRefused, Refused, require_none
 from perfgate.engines.served.settings import OFFLINE, askers, refused_settings
 from perfgate.engines.tensorrt_llm import (
     checkout,
@@ -43,7 +44,6 @@ from perfgate.engines.tensorrt_llm import (
 from perfgate.engines.tensorrt_llm.programs import pinned
 from perfgate.engines.tensorrt_llm.table import FACTS, TABLES, release
 from perfgate.engines.weights import reference
-from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -65,6 +65,7 @@ class TensorRTLLM(Engine):
         TENSORRT_LLM_PYTHON,
         BENCHMARK_SERVING,
     )
+    tables = TABLES
     settings_words = resolved.WORDS
 
     @classmethod
@@ -101,18 +102,9 @@ class TensorRTLLM(Engine):
             if task.evaluator == "trtllm-eval":
                 programs.evaluate(scenario, build, task, None, ON_PAPER)
 
-    @classmethod
-    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
-        """See `Engine.refused_extras`."""
-        return refused_by_tables(scenario, cls().check, TABLES.all)
-
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
         return installed_options.installed(locations)
-
-    def uncovered(self, version: str) -> str | None:
-        """See `Engine.uncovered`."""
-        return TABLES.uncovered(version)
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """See `Engine.served_model`: the server shows the last part of a folder, or the name.
@@ -124,13 +116,9 @@ class TensorRTLLM(Engine):
 
     def verify(
         self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> tuple[str, ...]:
+    ) -> OptionsAnswer:
         """See `Engine.verify`."""
         return installed_options.verify(build, commands, locations)
-
-    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:
-        """See `Engine.moved_defaults`."""
-        return installed_options.moved_defaults(commands, locations)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations

@@ -12,10 +12,10 @@ from typing import Any
 
 from perfgate.core.errors import CannotDo
 from perfgate.engines.arguments import Argument
-from perfgate.engines.refusal import said_elsewhere
+from perfgate.engines.refusal import extra_words, said_elsewhere
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.table import FACTS, Release
-from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, extra_options, leaves
+from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, leaves
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
 
@@ -59,15 +59,7 @@ def words(
             taken |= dict.fromkeys(map(_as_declared, listed.spellings), argument.field)
     for whose, names in FACTS.never.items():
         taken |= dict.fromkeys(names, whose)
-    found: list[str] = []
-    for option in extra_options(scenario.engine):
-        if option.program != _typed(program):
-            continue
-        owner = taken.get(_as_declared(option.name))
-        if owner is not None:
-            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
-        found += option.words
-    return tuple(found)
+    return extra_words(scenario, _typed(program), lambda name: taken.get(_as_declared(name)))
 
 
 def merged(

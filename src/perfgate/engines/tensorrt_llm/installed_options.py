@@ -11,7 +11,7 @@ nothing; what is told is what the schema's other parts tell.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import git_answer
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.core.redaction import redact
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, OptionsAnswer
 from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys, OptionDefinition
 from perfgate.engines.installed_programs import (
     LIMIT_S,
@@ -35,8 +35,7 @@ from perfgate.engines.installed_programs import (
     require_fit,
 )
 from perfgate.engines.tensorrt_llm.checkout import VERSION_CODE
-from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches
-from perfgate.engines.tensorrt_llm.definition_check import moved_defaults as moved_in
+from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches, moved_defaults
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.table import FACTS, TABLES
 
@@ -69,13 +68,8 @@ _DEEPEST = 12  # mappings below each other; a schema can be recursive
 Json = Mapping[str, Any]
 
 
-def verify(
-    build: EngineBuild, commands: Sequence[Command], locations: Locations
-) -> tuple[str, ...]:
-    """Ask the installed build whether it takes all that `commands` give it.
-
-    Returns:
-        What could not be asked, and why, for the record; empty: all was asked.
+def verify(build: EngineBuild, commands: Sequence[Command], locations: Locations) -> OptionsAnswer:
+    """See `Engine.verify`: the model behind the YAML file tells its defaults, too.
 
     Raises:
         InputError: an option, choice or key that the build lacks, or a program that lists no
@@ -83,22 +77,16 @@ def verify(
         RunError: the container that the programs are in cannot be had.
     """
     definitions = _installed_definitions(build, commands, locations)
-    require_fit(
+    marked = require_fit(
         build,
         FACTS.title,
         commands,
         lambda command: mismatches(command, definitions, locations),
         TABLES.told_by,
     )
-    return definitions.notes
-
-
-def moved_defaults(commands: Iterable[Command], locations: Locations) -> tuple[str, ...]:
-    """See `Engine.moved_defaults`: the model behind the YAML file tells its defaults."""
-    if not any(FILE in command.files for command in commands):
-        return ()
-    model = _told(locations).get("model")
-    return () if model is None else tuple(redact(text) for text in moved_in(keys_of(model)))
+    has_file = any(FILE in command.files for command in commands)
+    moved = moved_defaults(definitions.keys or {}) if has_file else ()
+    return OptionsAnswer(definitions.notes, tuple(redact(text) for text in moved), marked)
 
 
 def _installed_definitions(
@@ -222,6 +210,7 @@ class _Schema:
             default=schema.get("default", UNSET),
             models={name: keys for name, keys in models.items() if keys},
             unknown=("refused" if all(closed) else "ignored") if closed else UNSET,
+            status=_status(schema),
         )
 
     def _alternatives(self, schema: Json) -> Iterator[tuple[str, Json]]:
@@ -244,6 +233,12 @@ class _Schema:
                 yield "", {"type": one}
         else:
             yield "", schema
+
+
+def _status(schema: Json) -> str:
+    """How the model marks a key: by a ``status`` (`Field` of `llm_args.py`), or by pydantic's."""
+    told = "deprecated" if schema.get("deprecated") else schema.get("status")
+    return str(told) if told in ("deprecated", "prototype") else ""
 
 
 def _type_of(word: object) -> str:

@@ -110,10 +110,10 @@ class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     backend: str
-    overlap_scheduler: bool
-    cuda_graphs: Literal["off", "on", "padded"]
-    chunked_context: bool
-    pdl: bool
+    overlap_scheduler: bool = False
+    cuda_graphs: Literal["off", "on", "padded"] = "off"
+    chunked_context: bool = False
+    pdl: bool = False
     moe_backend: str = "CUTLASS"
     kv_cache_reuse: bool = True
 
@@ -150,7 +150,6 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         mtp_zero: ``quickstart_advanced.py`` takes zero draft layers for "off".
         pdl_variable: environment variable of programmatic dependent launch.
         bench_warmup: warm-up requests of `trtllm-bench throughput` when it is not told.
-        environment: variables that every program is given, beside those of settings.
     """
 
     title: ClassVar[str] = "TensorRT-LLM"
@@ -165,7 +164,6 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     mtp_zero: bool = False
     pdl_variable: str | None = "TRTLLM_ENABLE_PDL"
     bench_warmup: int = 2
-    environment: Mapping[str, str] = {}
 
 
 class Facts(Description, frozen=True, forbid_unknown_fields=True):

@@ -85,12 +85,13 @@ class Vllm(ServedEngine):
             expected = "not to be set: the release ignores it, at most with a line in its log"
             hint = "write engine.settings.attention_backend instead"
             raise refusal(scenario, f"environment.{_OLD}", said, known, expected, hint)
+        given = super().environment(scenario, known)
         if variable is None or asked is None:
-            return dict(scenario.environment)
+            return given
         if said not in (None, asked):
             expected = f"what environment says: {variable} is {said} there"
             raise refusal(scenario, _FIELD, asked, known, expected)
-        return {variable: asked, **scenario.environment}
+        return {variable: asked, **given}
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]

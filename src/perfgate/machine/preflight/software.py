@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
@@ -157,10 +158,9 @@ def _model(tools: Toolchain) -> Finding:
 
 def _options(tools: Toolchain) -> str | Finding:
     commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    unasked = tools.engine.verify(tools.build, commands, tools.locations)
-    moved = tools.engine.moved_defaults(commands, tools.locations)
-    found = _line("; ".join((f"those of {len(commands)} commands", *unasked, *moved)))
-    return Finding("unknown" if unasked else "warning", found) if unasked or moved else found
+    told = tools.engine.verify(tools.build, commands, tools.locations)
+    found = _line("; ".join((f"those of {len(commands)} commands", *chain(*told))))
+    return Finding("unknown" if told.unasked else "warning", found) if any(told) else found
 
 
 def _line(value: object) -> str:

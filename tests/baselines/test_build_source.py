@@ -2,7 +2,7 @@
 
 from tables import each
 
-from perfgate.engines.build_source import BuildSource, without_tag
+from perfgate.baselines.baseline import BuildSource, without_tag
 
 DIGEST = "sha256:" + "cd" * 32
 ID = "sha256:" + "ab" * 32
