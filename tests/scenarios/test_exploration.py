@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tables import each
 
 from perfgate.core.errors import InputError
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import (
@@ -101,7 +102,7 @@ def test_whatever_the_shape_the_scenario_keeps_its_rules(
 ) -> None:
     scenario = template(max_num_tokens=tokens, max_batch_size=batch, max_seq_len=longest)
     (made,) = explored([scenario], [(isl, osl)])
-    assert broken_rules(made) == []
+    assert broken_rules(made, TensorRTLLM.rules) == []
     settings = made.engine.settings
     assert (settings.max_num_tokens or isl) >= max(isl, tokens or 0)
     assert (settings.max_seq_len or isl + osl) >= max(isl + osl, longest or 0)
@@ -119,7 +120,7 @@ def test_the_suites_templates_can_be_explored() -> None:
     marked = [s for s in documented_suite().scenarios if "explore" in s.markers]
     assert [s.id for s in marked] == ["b200-r1-fp4-explore", "h200-r1-fp8-explore"]
     for scenario in explored(marked, [(128, 128), (8192, 1024), (32000, 100)]):
-        assert broken_rules(scenario) == []
+        assert broken_rules(scenario, TensorRTLLM.rules) == []
         assert (scenario.engine.settings.max_num_tokens or 0) >= (scenario.workload.isl or 0)  # type: ignore[union-attr]
 
 

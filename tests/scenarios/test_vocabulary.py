@@ -1,5 +1,8 @@
 """A name that nothing registered has is refused where its file is read."""
 
+import json
+
+import yaml
 from tables import each
 from written_files import GOOD, Write, changed, errors_of, line_of, twice
 
@@ -48,6 +51,24 @@ def test_an_engine_says_which_extra_options_it_refuses(write: Write) -> None:
         f"{file}:{line}: scenarios[0].engine.extra_yaml: llama.cpp takes no options beyond its "
         "settings\n  found: a\n  expected: not to be set"
     )
+
+
+def test_the_rules_of_an_engines_documents_are_told_among_the_others(write: Write) -> None:
+    text, _ = changed(
+        GOOD,
+        ("llama.cpp", "tensorrt-llm"),
+        ("max_batch_size: 4", "max_num_tokens: 32"),
+        ("output_throughput", "throughput"),
+        ("600", "100"),
+    )
+    file = write(json.dumps(yaml.safe_load(text)))  # on one line no line sorts them
+    told = [error.field for error in errors_of(file, registered())]
+    before, engines, after = (
+        f"scenarios[0].{field}"
+        for field in ("gate.metrics[0]", "engine.settings.max_num_tokens", "limits.total_s")
+    )
+    assert told == [before, engines, after]
+    assert [error.field for error in errors_of(file)] == [before, after], "rules of nobody"
 
 
 # What is written, what is wrong of it, its field, what is expected.

@@ -17,6 +17,7 @@ from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.release_tables import ReleaseTables
 from perfgate.scenarios.problem import Problem
+from perfgate.scenarios.rules import Rule
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -95,6 +96,7 @@ class Engine(ABC):
         distribution: name of its Python package, which perfgate never shares an environment with;
             empty: it is of no harm there.
         tables: of its releases; None: its options never move.
+        rules: of its documents, asked of every scenario that is read: each says which it is about.
         image: its release containers; None: it has none.
         is_rehearsed: whether it has mock programs (`perfgate.rehearsal`).
         is_named: a release or commit that a person gives counts for it only with its name before,
@@ -111,6 +113,7 @@ class Engine(ABC):
     interpreter: ClassVar[Program | None] = None
     distribution: ClassVar[str] = ""
     tables: ClassVar[ReleaseTables[Any] | None] = None
+    rules: ClassVar[tuple[Rule, ...]] = ()
     image: ClassVar[ReleaseImage | None] = None
     is_rehearsed: ClassVar[bool] = False
     is_named: ClassVar[bool] = False

@@ -16,7 +16,9 @@ from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
 from perfgate.core.untrusted_files import read_input
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.tensorrt_llm_rules import CHECKPOINTS
+
+# Our names of precisions → those of checkpoints and of the documents' tables.
+CHECKPOINTS: Mapping[str, str] = {"fp8": "FP8", "nvfp4": "NVFP4", "fp4": "NVFP4"}
 
 UNNAMED = "<MODELS>"
 QUANTIZATION = "hf_quant_config.json"

@@ -18,4 +18,5 @@ def registered() -> Vocabulary:
         (SERVED_SMOKE, *(name for name, cls in client.items() if issubclass(cls, Offline))),
         {name: cls.scores() for name, cls in evaluator.items()},
         {name: cls.refused_extras for name, cls in engine.items()},
+        tuple(rule for cls in engine.values() for rule in cls.rules),
     )

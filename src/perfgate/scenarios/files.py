@@ -66,7 +66,8 @@ def load_suite(locations: Path | Iterable[Path], known: Vocabulary | None = None
 
     Args:
         locations: files and folders.
-        known: the engines, clients and evaluators that scenarios may name; None: any.
+        known: the engines, clients and evaluators that scenarios may name, and the engines' rules;
+            None: any, and no rules but perfgate's own.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
@@ -223,7 +224,7 @@ def _misfits(content: _Content, known: Vocabulary | None) -> Iterator[InputError
     """What breaks a rule in each scenario of a file, and the names that nobody knows."""
     for position, scenario in enumerate(content.scenarios):
         at = ("scenarios", position)
-        for problem in broken_rules(scenario):
+        for problem in broken_rules(scenario, known.rules if known else ()):
             yield _error(content.document, problem, at, by_origin=False)
         for problem in unknown_names(scenario, known) if known else ():
             yield _error(content.document, problem, at)

@@ -1,8 +1,8 @@
 """Rules that a scenario must keep and a schema cannot say: how its fields go together.
 
-Each rule is one function from a scenario to its problems; `RULES` lists them. Those about the load,
-the metrics and TensorRT-LLM have modules of their own. Whether an engine, a client, an
-evaluator or a marker is known needs more than the scenario: `vocabulary`, `markers`.
+Each rule is one function from a scenario to its problems. Those about the load and the metrics have
+modules of their own, those of an engine's documents are the engine's. Whether an engine, a client,
+an evaluator or a marker is known needs more than the scenario: `vocabulary`, `markers`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,6 @@ from perfgate.scenarios.markers import HARDWARE_MARKERS, KIND_MARKERS, hardware_
 from perfgate.scenarios.metric_rules import metric_rules
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.tensorrt_llm_rules import tensorrt_llm_rules
 from perfgate.scenarios.workload_rules import WORKLOAD_RULES
 
 _OBEYED = {
@@ -52,9 +51,15 @@ def _variables_are_the_engines(scenario: Scenario) -> Iterator[Problem]:
 Rule = Callable[[Scenario], Iterator[Problem]]
 
 
-def broken_rules(scenario: Scenario) -> list[Problem]:
-    """All problems that the rules find, with paths from the scenario down."""
-    return [problem for rule in RULES for problem in rule(scenario)]
+def broken_rules(scenario: Scenario, of_engines: tuple[Rule, ...] = ()) -> list[Problem]:
+    """All problems that the rules find, with paths from the scenario down.
+
+    Args:
+        scenario: any scenario.
+        of_engines: the rules of the engines' documents, `Vocabulary.rules`.
+    """
+    rules = (*_RULES, *of_engines, *_LAST_RULES)
+    return [problem for rule in rules for problem in rule(scenario)]
 
 
 def _measures_something(scenario: Scenario) -> Iterator[Problem]:
@@ -164,7 +169,7 @@ def _markers_do_not_contradict_its_facts(scenario: Scenario) -> Iterator[Problem
             yield Problem(path, "marker of other hardware", marker, expected)
 
 
-RULES: tuple[Rule, ...] = (
+_RULES: tuple[Rule, ...] = (
     _measures_something,
     _gpus_fit_their_name_and_nodes,
     _parallelism_fills_the_gpus,
@@ -175,7 +180,9 @@ RULES: tuple[Rule, ...] = (
     extra_option_rules,
     *WORKLOAD_RULES,
     metric_rules,
-    tensorrt_llm_rules,
+)
+# Told after those of the engines' documents.
+_LAST_RULES: tuple[Rule, ...] = (
     _silence_ends_before_all,
     _turns_are_enough_to_decide,
     _markers_do_not_contradict_its_facts,

@@ -1,16 +1,17 @@
-"""Vocabulary: the names that a scenario may use for what rooms above this one register.
+"""Vocabulary: what scenarios may name of what rooms above this one register, and engines' rules.
 
 A scenario is refused where it is loaded if it names an engine, client or evaluator that is not
 registered by then, or gives one of them a word that it does not know in any release.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from perfgate.core.errors import did_you_mean
 from perfgate.core.metrics import is_accuracy
 from perfgate.scenarios.metric_rules import named_metrics
 from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.rules import Rule
 from perfgate.scenarios.scenario import Scenario
 
 Words = Mapping[str, Collection[str]]
@@ -29,15 +30,15 @@ class Vocabulary:
         smoke_clients: what can ask for a first answer.
         evaluators: evaluator → its tasks whose scores are known → their ``<metric>:<filter>``.
         refused_extras: engine → which of a scenario's extra options it is not given.
+        rules: of the engines' documents.
     """
 
     engines: Mapping[str, Words]
     clients: Collection[str]
     smoke_clients: Collection[str]
     evaluators: Mapping[str, Words]
-    refused_extras: Mapping[str, Callable[[Scenario], Iterable[Problem]]] = field(
-        default_factory=dict
-    )
+    refused_extras: Mapping[str, Rule] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
 
 
 def unknown_names(scenario: Scenario, known: Vocabulary) -> Iterator[Problem]:

@@ -35,6 +35,7 @@ from perfgate.engines.refusal import ExtraOptionRefused, Refused, require_none
 from perfgate.engines.served.settings import OFFLINE, askers, refused_settings
 from perfgate.engines.tensorrt_llm import (
     checkout,
+    document_rules,
     extra_options,
     installed_options,
     programs,
@@ -66,6 +67,7 @@ class TensorRTLLM(Engine):
         BENCHMARK_SERVING,
     )
     tables = TABLES
+    rules = (document_rules.broken_document_rules,)
     settings_words = resolved.WORDS
 
     @classmethod

@@ -6,6 +6,8 @@ from typing import Any
 from building import SCENARIO
 from tables import each
 
+from perfgate.engines.tensorrt_llm.document_rules import FEWEST_GPUS, MOE_MATRIX, is_deepseek
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import (
     EngineChoice,
@@ -17,7 +19,6 @@ from perfgate.scenarios.scenario import (
     Scenario,
     Workload,
 )
-from perfgate.scenarios.tensorrt_llm_rules import FEWEST_GPUS, MOE_MATRIX, is_deepseek
 
 FP4 = Model("nvidia/DeepSeek-R1-0528-FP4", "nvfp4")
 FP8 = Model("deepseek-ai/DeepSeek-R1-0528", "fp8")
@@ -48,7 +49,7 @@ def told(scenario: Scenario) -> list[str]:
     """What is wrong, each as ``path: problem, found, expected, hint``."""
     return [
         f"{'.'.join(map(str, p.path))}: {p.problem}, {p.found}, {p.expected}, {p.hint}"
-        for p in broken_rules(scenario)
+        for p in broken_rules(scenario, TensorRTLLM.rules)
     ]
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from perfgate.engines.weights import CHECKPOINTS
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
@@ -21,9 +22,6 @@ WIDE_MOE_BACKEND = "WIDEEP"
 
 # Expert parallelism above this many GPUs has rows of its own in the matrix.
 WIDE_FROM_EP = 8
-
-# Our names of precisions → those of the documents' tables.
-CHECKPOINTS: Mapping[str, str] = {"fp8": "FP8", "nvfp4": "NVFP4", "fp4": "NVFP4"}
 
 # The 671B models and their checkpoints, none of the small ones that share the name.
 _MODEL = re.compile(r"DeepSeek-(V3|R1)(?!.*(Distill|Lite))(-.*)?")
@@ -158,7 +156,7 @@ def _drafts_are_measured_on_real_prompts(scenario: Scenario) -> Iterator[Problem
         yield Problem(path, problem, load.dataset, "real", hint)
 
 
-def tensorrt_llm_rules(scenario: Scenario) -> Iterator[Problem]:
+def broken_document_rules(scenario: Scenario) -> Iterator[Problem]:
     """All that breaks a rule of the documents."""
     if scenario.engine.name == "tensorrt-llm":
         yield from _deepseek_is_as_documented(scenario)
