@@ -3,7 +3,6 @@
 perfgate imports neither the wheel nor the model's package; it asks the interpreter that has them.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer, ask_here
 from perfgate.core.programs import LLAMA_CPP_PYTHON
+from perfgate.core.remembered import file_sha256
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.llama_cpp_server import CACHE_TYPES
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -108,7 +108,7 @@ class LlamaCpp(Engine):
                 ``disk_full`` or ``unwritable``: it cannot be kept.
         """
         model = locate(scenario, locations)
-        digest = sha256(model)
+        digest = file_sha256(model)
         folder = cache / "tokenizers" / f"{digest[:16]}-v{TOKENIZER_VERSION}"
 
         def make(draft: Path) -> None:
@@ -131,7 +131,7 @@ class LlamaCpp(Engine):
         return {
             "file": model.name,
             "bytes": model.stat().st_size,
-            "sha256": sha256(model),
+            "sha256": file_sha256(model),
             "precision": scenario.model.precision,
         }
 
@@ -238,18 +238,6 @@ def locate(scenario: Scenario, locations: Locations) -> Path:
         path = _folder_seen_by(locations.find(LLAMA_CPP_PYTHON), model.package) / model.file
     _require_gguf(path, None if setting else model.size, model.variable)
     return path
-
-
-def sha256(path: Path) -> str:
-    """The file's SHA-256; read once a process as long as size and time stay the same."""
-    status = path.stat()
-    return _sha256(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=8)
-def _sha256(path: Path, _size: int, _mtime_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=8)
