@@ -215,12 +215,12 @@ def test_its_version_is_the_engines_where_lm_eval_is_beside_it(tmp_path, monkeyp
     monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, str(python))
     python.write_text(f"#!{sys.executable}\nprint('0.4.9')\n")
     python.chmod(0o755)
-    for place in (Locations(), PAPER):
+    for place in (PAPER, Locations()):
         tools = toolchain_for(V3, place, BuildOverride(BUILD.version))
         assert tools.version_of(TrtllmEval()) == BUILD.version
     python.write_text(f"#!{sys.executable}\nraise SystemExit('No package metadata for lm_eval')\n")
     told = "trtllm-eval lacks lm_eval"
-    error = refusal(TrtllmEval().require, Locations(), error=MissingProgram, match=told)
+    error = refusal(tools.version_of, TrtllmEval(), error=MissingProgram, match=told)
     assert "requirements-dev.txt" in error.hint
 
 
