@@ -24,7 +24,8 @@ from perfgate.engines.base import Endpoint
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RECORDED = Path(__file__).parents[1] / "data" / "aiperf"
-TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), "/models/tokenizer")
+ENDPOINT = Endpoint("127.0.0.1", 8123, "smollm2")
+TARGET = Target(ENDPOINT, "/models/tokenizer", folder=Path("/runs/c2"))
 WORKLOAD = replace(SCENARIO.workload, max_request_rate=100.0)
 POINT = LoadPoint(concurrency=2, requests=12, warmup_requests=2, seed=1)
 SHORT = LoadPoint(concurrency=2, requests=4, warmup_requests=1, seed=1)
@@ -49,7 +50,7 @@ def _program(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def argv(workload: Workload, point: LoadPoint = POINT) -> list[str]:
-    return list(AIPerf().command(TARGET, workload, point, Path("/runs/c2")).argv)
+    return list(AIPerf().command(TARGET, workload, point).argv)
 
 
 def option(words: list[str], name: str) -> str:
@@ -79,7 +80,7 @@ class TestCommand:
         assert option(argv(replace(WORKLOAD, api="chat")), "--endpoint-type") == "chat"
         assert "--workers-max" in argv(WORKLOAD)
         assert "--workers-max" not in argv(WORKLOAD, replace(POINT, concurrency=1024))
-        env = AIPerf().command(TARGET, WORKLOAD, POINT, Path("/runs/c2")).env
+        env = AIPerf().command(TARGET, WORKLOAD, POINT).env
         assert env["HF_HUB_OFFLINE"] == env["TRANSFORMERS_OFFLINE"] == "", "not the caller's"
 
     @pytest.mark.parametrize("change", [{"dataset": "sharegpt"}, {"isl": None}, {"osl": None}])

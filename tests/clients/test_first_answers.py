@@ -184,10 +184,10 @@ class TestQuickstart:
             (answer("Fine, thank you.")[:-6], "truncated_output"),
         ):
             (tmp_path / "benchmark.out").write_text(text)
-            error = refused(TrtllmQuickstart().parse, PLAIN, QUICKSTART, tmp_path, error=RunError)
+            error = refused(TrtllmQuickstart().parse, QUICKSTART, tmp_path, error=RunError)
             assert error.failure == failure
         (tmp_path / "benchmark.out").write_text((QUICKSTARTS / "numbered.txt").read_text())
-        assert TrtllmQuickstart().parse(PLAIN, QUICKSTART, tmp_path).facts["answers"] == 4
+        assert TrtllmQuickstart().parse(QUICKSTART, tmp_path).facts["answers"] == 4
 
 
 # SmolLM2-135M-Instruct (4 bit, Apache-2.0) on llama.cpp's server, greedy: 25 prompts of prose,

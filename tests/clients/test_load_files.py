@@ -2,13 +2,15 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
+from unittest.mock import Mock
 
 import building
 import pytest
 from refusals import refused
 from tables import each
 
-from perfgate.clients.load_files import of_load, of_offline, write_server_cpu
+from perfgate.clients.load_files import of_load, parsed_offline, write_server_cpu
 from perfgate.core.measurement import Measurement
 from perfgate.scenarios.scenario import Hardware, LoadPoint
 
@@ -38,5 +40,7 @@ def test_cpu_cost_counts_warm_up_requests_in_time_and_tokens(tmp_path, facts, cp
 
 def test_throughput_per_gpu_exists_where_there_are_gpus() -> None:
     measured = Measurement({"output_throughput": 800.0})
-    assert of_offline(measured, ON_GPUS)["output_throughput_per_gpu"] == 100.0
-    assert of_offline(measured, ON_NONE) == measured.metrics
+    program = Mock(parse=Mock(return_value=measured), require_asked=None)
+    found = [parsed_offline(program, one, POINT, Path()) for one in (ON_GPUS, ON_NONE)]
+    assert found[0].metrics["output_throughput_per_gpu"] == 100.0
+    assert found[1] == measured

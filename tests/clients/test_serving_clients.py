@@ -25,7 +25,7 @@ from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import SGLANG_BENCH, VLLM_SCRIPT
-from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.base import Endpoint
 from perfgate.evaluators.result_formats import parse_file
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
@@ -37,13 +37,12 @@ TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Locations(on_paper=Tr
 WORKLOAD = replace(SCENARIO.workload, client="benchmark_serving", isl=1024, osl=1024)
 POINT = LoadPoint(concurrency=32, requests=160, warmup_requests=0, seed=32)
 ROUND = replace(POINT, requests=16)
-FOLDER = Path("/runs/c32")
 
 
 def argv(
     client: Client, workload: Workload = WORKLOAD, point: LoadPoint = POINT, target: Target = TARGET
 ) -> str:
-    return " ".join(client.command(target, workload, point, FOLDER).argv)
+    return " ".join(client.command(target, workload, point).argv)
 
 
 def parse(folder: Path, workload: Workload = WORKLOAD, **changes: Any) -> Measurement:
@@ -86,11 +85,10 @@ class TestBenchmarkServing:
             argv(BenchmarkServing(), point=replace(POINT, warmup_requests=32))
 
     def test_is_absent_where_the_engine_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        build = EngineBuild("tensorrt-llm", "1.1.0", "a")
-        assert BenchmarkServing().version(build, Locations(on_paper=True)) == "1.1.0"
+        BenchmarkServing().require(Locations(on_paper=True))
         monkeypatch.setenv("PERFGATE_PROGRAM_BENCHMARK_SERVING", f"{sys.executable} -m any.thing")
         with pytest.raises(MissingProgram, match="has no package tensorrt_llm"):
-            BenchmarkServing().version(build, Locations())
+            BenchmarkServing().require(Locations())
 
 
 def program(path: Path, text: str) -> str:
@@ -102,17 +100,16 @@ def program(path: Path, text: str) -> str:
 class TestRelease:
     """A client that does not tell its release is asked for by the interpreter that runs it."""
 
-    BUILD = EngineBuild("tensorrt-llm", "1.0.0", "a")
     INSTALLED = metadata_version("msgspec")
 
     def test_the_program_tells_where_its_python_cannot(self, tmp_path, monkeypatch) -> None:
         text = "#!/bin/sh\necho INFO importing\necho 0.11.0\n"
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
-        assert VllmBench().version(self.BUILD, Locations()) == "0.11.0"
+        assert VllmBench().version(Locations()) == "0.11.0"
         for body in ("exit 1", "true"):
             program(tmp_path / "vllm", f"#!/bin/sh\n{body}\n")
             told = "does not report its version"
-            refused(VllmBench().version, self.BUILD, Locations(), error=MissingProgram, match=told)
+            refused(VllmBench().version, Locations(), error=MissingProgram, match=told)
 
     def test_its_python_tells_without_importing_it(self, tmp_path, monkeypatch) -> None:
         folder = tmp_path / "vllm-0.32.0.dist-info"
@@ -121,12 +118,12 @@ class TestRelease:
         text = f"#!{sys.executable}\nraise SystemExit('asked')\n"
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
-        assert VllmBench().version(EngineBuild("vllm", "0.33.0", "a"), Locations()) == "0.32.0"
+        assert VllmBench().version(Locations()) == "0.32.0"
 
     def test_of_the_python_that_runs_a_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(SGLANG_BENCH.variable, f"{sys.executable} -m sglang.bench_serving")
         assert package_version(SGLANG_BENCH, "msgspec", Locations()) == self.INSTALLED
-        lacking = refused(SglangBench().version, self.BUILD, Locations(), error=MissingProgram)
+        lacking = refused(SglangBench().version, Locations(), error=MissingProgram)
         assert "has no package sglang" in str(lacking)
         assert "followed by -m sglang.bench_serving" in lacking.hint
 
@@ -142,7 +139,7 @@ class TestRelease:
         if found is None:
             told = "neither a Python nor a script of one"
             version = VllmBenchmarkServing().version
-            refused(version, self.BUILD, Locations(), error=MissingProgram, match=told)
+            refused(version, Locations(), error=MissingProgram, match=told)
             return
         program(tmp_path / "python", "#!/bin/sh\necho 0.8.5\n")
         assert package_version(VLLM_SCRIPT, "msgspec", Locations()) == found

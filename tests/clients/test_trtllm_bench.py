@@ -12,6 +12,7 @@ from bench_reports import Run, as_json, as_text
 from refusals import refused as refusal
 from tables import each
 
+from perfgate.clients.load_files import parsed_offline
 from perfgate.clients.trtllm_offline import REPORT, TrtllmBench
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
@@ -59,7 +60,7 @@ STREAMED = with_load(streaming=True)
 
 def parse(folder: Path, report: object, scenario: Scenario = OFFLINE) -> Measurement:
     (folder / REPORT).write_text(json.dumps(report))
-    return TrtllmBench().parse(scenario, POINT, folder)
+    return parsed_offline(TrtllmBench(), scenario, POINT, folder)
 
 
 def refused(folder: Path, report: object, scenario: Scenario = OFFLINE) -> RunError:
@@ -175,7 +176,7 @@ class TestWhatWasAsked:
 class TestWhatIsLeft:
     def test_the_printed_report_is_the_fallback(self, tmp_path: Path) -> None:
         (tmp_path / "benchmark.out").write_text(as_text(Run(streaming=True)))
-        found = TrtllmBench().parse(STREAMED, POINT, tmp_path)
+        found = parsed_offline(TrtllmBench(), STREAMED, POINT, tmp_path)
         assert found.metrics["ttft_mean_ms"] == 150.0
 
     def test_json_is_the_source(self, tmp_path: Path) -> None:
@@ -186,6 +187,6 @@ class TestWhatIsLeft:
     def test_the_next_step_is_the_one_that_the_log_calls_for(self, tmp_path: Path) -> None:
         log = Path(__file__).parents[1] / "data" / "failures" / "oom.two_ranks.log"
         (tmp_path / "benchmark.err").write_text(log.read_text())
-        error = refusal(TrtllmBench().parse, OFFLINE, POINT, tmp_path, error=RunError)
+        error = refusal(TrtllmBench().parse, POINT, tmp_path, error=RunError)
         assert error.failure == "oom"
         assert error.hint.startswith("ranks 2 and 6 are on one GPU")

@@ -68,8 +68,8 @@ def programs() -> None:
     try:
         LlamaCpp().build(Locations())
         llama_cpp.locate(SMOLLM2, Locations())
-        AIPerf().version(BUILD, Locations())
-        LmEval().version(BUILD, Locations())
+        AIPerf().version(Locations())
+        LmEval().version(Locations())
     except (MissingProgram, InputError) as error:
         pytest.skip(f"the embedded default is not installed: {error}")
 
@@ -251,10 +251,10 @@ def test_aiperf_measures_the_server(
     assert SMOLLM2.workload is not None
     workload = replace(SMOLLM2.workload, osl=8, max_request_rate=100.0)
     point = LoadPoint(concurrency=2, requests=2, warmup_requests=1, seed=3)
-    command = AIPerf().command(target, workload, point, tmp_path / "c2")
+    command = AIPerf().command(replace(target, folder=tmp_path / "c2"), workload, point)
     assert run(command, tmp_path / "c2") == 0
     found = AIPerf().parse(workload, point, tmp_path / "c2")
-    assert found.facts["client_version"] == AIPerf().version(BUILD, Locations())
+    assert found.facts["client_version"] == AIPerf().version(Locations())
     assert (found.facts["isl"], found.facts["osl"]) == (64.0, 8.0)
     assert found.facts["prompt_tokens_cached"] == 0
     assert 0 < found.metrics["ttft_mean_ms"] < found.metrics["e2el_mean_ms"]
@@ -278,9 +278,9 @@ def test_lm_eval_evaluates_the_served_model(
     program.write_text(f"{first}\n{OUR_TASKS}")
     program.chmod(0o755)
     monkeypatch.setenv(LM_EVAL.variable, str(program))
-    assert run(LmEval().command(target, TASK, tmp_path), tmp_path) == 0
+    assert run(LmEval().command(replace(target, folder=tmp_path), TASK), tmp_path) == 0
     found = LmEval().parse(TASK, tmp_path)
     name = "accuracy:perfgate_arithmetic:exact_match:strict-match"
     assert len(found.answers[name]) == 2
     assert found.metrics[name] >= 0.5, "both were right when it was recorded"
-    assert found.facts["evaluator_version"] == LmEval().version(BUILD, Locations())
+    assert found.facts["evaluator_version"] == LmEval().version(Locations())

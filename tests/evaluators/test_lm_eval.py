@@ -34,7 +34,8 @@ from perfgate.evaluators.lm_eval_results import (
 from perfgate.scenarios.scenario import AccuracyTask
 
 RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"
-TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), "/models/tokenizer")
+ENDPOINT = Endpoint("127.0.0.1", 8123, "smollm2")
+TARGET = Target(ENDPOINT, "/models/tokenizer", folder=Path("/runs/sums"))
 TASK = AccuracyTask(
     "lm_eval",
     "perfgate_arithmetic",
@@ -75,7 +76,7 @@ def scored(value: float) -> Callable[[dict[str, Any]], object]:
 
 class TestCommand:
     def test_our_own_tasks_need_no_tokenizer_and_no_network_and_give_up_early(self) -> None:
-        command = LmEval().command(TARGET, TASK, Path("/runs/sums"))
+        command = LmEval().command(TARGET, TASK)
         words = command.argv[1:]
         tasks = words[words.index("--include_path") + 1]
         assert (Path(tasks) / "perfgate_arithmetic").is_dir()
@@ -91,7 +92,7 @@ class TestCommand:
 
     def test_library_tasks_take_a_local_tokenizer(self) -> None:
         """How else they are called: tests/documented_commands.py."""
-        command = LmEval().command(TARGET, replace(TASK, task="gsm8k"), Path("/runs/g"))
+        command = LmEval().command(TARGET, replace(TASK, task="gsm8k"))
         model = command.argv[command.argv.index("--model_args") + 1].split(",")
         assert "tokenizer=/models/tokenizer" in model
         assert "tokenizer_backend=None" not in model
@@ -101,7 +102,7 @@ class TestCommand:
     def test_refuses_what_the_command_line_would_garble(self, value: str) -> None:
         task = replace(TASK, extra_body={"stop": value})
         with pytest.raises(InputError, match="stop: lm_eval cannot be given this value"):
-            LmEval().command(TARGET, task, Path("/runs/sums"))
+            LmEval().command(TARGET, task)
 
 
 class TestParse:

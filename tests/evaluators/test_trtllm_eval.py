@@ -192,10 +192,10 @@ def test_gpqa_is_not_loaded_from_the_hub(tmp_path: Path) -> None:
 
 def test_its_log_is_read(tmp_path: Path) -> None:
     (tmp_path / "benchmark.out").write_text("Loading weights\n")
-    error = refusal(TrtllmEval().parse, V3, GPQA_TASK, tmp_path, error=RunError)
+    error = refusal(TrtllmEval().parse, GPQA_TASK, tmp_path, error=RunError)
     assert (error.failure, error.message) == ("no_metrics", "trtllm-eval left no report")
     (tmp_path / "benchmark.out").write_text("Loading weights\n" + gpqa_log(), encoding="utf-8")
-    assert set(TrtllmEval().parse(V3, GPQA_TASK, tmp_path).metrics) == {GPQA}
+    assert set(TrtllmEval().parse(GPQA_TASK, tmp_path).metrics) == {GPQA}
 
 
 def test_a_score_of_another_evaluator_is_not_comparable() -> None:
@@ -215,11 +215,12 @@ def test_its_version_is_the_engines_where_lm_eval_is_beside_it(tmp_path, monkeyp
     monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, str(python))
     python.write_text(f"#!{sys.executable}\nprint('0.4.9')\n")
     python.chmod(0o755)
-    for place in (Locations(), PAPER):
-        assert TrtllmEval().version(BUILD, place) == "1.3.0rc3"
+    for place in (PAPER, Locations()):
+        tools = toolchain_for(V3, place, BuildOverride(BUILD.version))
+        assert tools.version_of(TrtllmEval()) == BUILD.version
     python.write_text(f"#!{sys.executable}\nraise SystemExit('No package metadata for lm_eval')\n")
     told = "trtllm-eval lacks lm_eval"
-    error = refusal(TrtllmEval().version, BUILD, Locations(), error=MissingProgram, match=told)
+    error = refusal(tools.version_of, TrtllmEval(), error=MissingProgram, match=told)
     assert "requirements-dev.txt" in error.hint
 
 
@@ -253,8 +254,8 @@ class TestGpqaScript:
         bar, _, rest = PRINTED.partition("Finished")
         (tmp_path / "benchmark.err").write_text(bar)
         (tmp_path / "benchmark.out").write_text("Finished" + rest)
-        assert TrtllmGpqa().parse(V3, self.TASK, tmp_path).metrics == {GPQA_METRIC: 0.682}
+        assert TrtllmGpqa().parse(self.TASK, tmp_path).metrics == {GPQA_METRIC: 0.682}
         few, read = replace(self.TASK, limit=20), TrtllmGpqa().parse
-        refusal(read, V3, few, tmp_path, error=RunError, match="198 of 20")
+        refusal(read, few, tmp_path, error=RunError, match="198 of 20")
         (tmp_path / "benchmark.out").write_text("No items in queue. Continuing.\n")
-        assert refusal(read, V3, self.TASK, tmp_path, error=RunError).failure == "no_metrics"
+        assert refusal(read, self.TASK, tmp_path, error=RunError).failure == "no_metrics"

@@ -92,12 +92,11 @@ def run(
     assert isinstance(program, Client)
     place = folder / point.label
     place.mkdir()
-    version = program.version(stage.build(scenario), stage.locations)
+    version = program.version(stage.locations)
     assert version == load.client_version
     endpoint = Endpoint("127.0.0.1", port, model)
-    command = program.command(
-        Target(endpoint, "tokenizer", stage.locations, version), load, point, place
-    )
+    target = Target(endpoint, "tokenizer", stage.locations, version, place)
+    command = program.command(target, load, point)
     ended = stage.run(command.argv, place, scenario.id, point.label)
     (place / "client.out").write_text(ended.out)
     (place / "client.err").write_text(ended.err)

@@ -20,6 +20,7 @@ from playing import (
 from tables import each
 
 from perfgate.clients.base import Offline
+from perfgate.clients.load_files import parsed_offline
 from perfgate.clients.trtllm_offline import TrtllmBench, TrtllmQuickstart
 from perfgate.core.errors import RunError
 from perfgate.core.failures import diagnose
@@ -61,7 +62,7 @@ def play(
     for step in steps:
         ended = stage.step(step.command, folder, name, label, start)
     try:
-        return ended, program.parse(scenario, what, folder)
+        return ended, parsed_offline(program, scenario, what, folder)
     except RunError as error:
         return ended, error
 
@@ -113,7 +114,8 @@ def test_the_printed_report_says_the_same_as_the_json(
     _, from_json = play(stage, STREAMED, tmp_path / "run")
     assert isinstance(from_json, Measurement)
     (tmp_path / "run" / "report.json").unlink()
-    from_text = TrtllmBench().parse(scenarios()[STREAMED], what_of(STREAMED), tmp_path / "run")
+    scenario, what = scenarios()[STREAMED], what_of(STREAMED)
+    from_text = parsed_offline(TrtllmBench(), scenario, what, tmp_path / "run")
     for name, value in from_text.metrics.items():
         assert value == pytest.approx(from_json.metrics[name], rel=1e-3, abs=1e-3)
 

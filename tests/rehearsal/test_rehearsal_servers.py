@@ -19,7 +19,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift, InputError
 from perfgate.core.failures import diagnose
 from perfgate.core.locations import Locations
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, OptionsAnswer, engine
 from perfgate.engines.in_force import require_in_force
 from perfgate.engines.installed_programs import answer
 from perfgate.launchers.local.launcher import free_port
@@ -145,7 +145,7 @@ def test_its_release_is_told_and_what_is_rendered_is_asked_of_its_help(
     played = play(case_of(name, **settings), version)
     known, command = played.engine, played.command()
     assert known.build(Locations()).version == version
-    assert known.verify(played.build, [command], Locations()) == ()
+    assert known.verify(played.build, [command], Locations()) == OptionsAnswer()
     # vLLM's parser takes hyphens for underscores.
     for wrong in ("--tensor-paralel", *(["--enable_dp_attention"] if name == "sglang" else [])):
         drifted = replace(command, argv=(*command.argv, wrong))

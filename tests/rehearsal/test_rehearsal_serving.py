@@ -67,9 +67,9 @@ def load(
     program = client[scenario.workload.client]()
     assert isinstance(program, Client)
     point = scenario.points()[0]
-    target = Target(endpoint, str(stage.folder / "models"), stage.locations)
+    target = Target(endpoint, str(stage.folder / "models"), stage.locations, folder=folder)
     folder.mkdir()
-    command = program.command(target, scenario.workload, point, folder)
+    command = program.command(target, scenario.workload, point)
     ended = stage.run(command.argv, folder, name, point.label)
     (folder / "client.out").write_text(ended.out)
     (folder / "client.err").write_text(ended.err)
@@ -84,7 +84,8 @@ def evaluate(
 ) -> Measurement | RunError:
     task = scenarios()[SERVED].accuracy[0]
     folder.mkdir()
-    command = LmEval().command(Target(endpoint, "tokenizer", stage.locations), task, folder)
+    target = Target(endpoint, "tokenizer", stage.locations, folder=folder)
+    command = LmEval().command(target, task)
     stage.run(command.argv, folder, SERVED, task.task, start)
     try:
         return LmEval().parse(task, folder)

@@ -93,15 +93,13 @@ def read(folder: Path) -> dict[str, Json]:
 class StandinClient(Client):
     name = "stand-in"
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:
+    def version(self, locations: Locations) -> str:
         return "1.0"
 
-    def command(
-        self, target: Target, workload: Workload, point: LoadPoint, folder: Path
-    ) -> Command:
+    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
         return Command(
             (sys.executable, str(HERE / "standin_client.py"), "--url", target.endpoint.url)
-            + ("--out", str(folder / "result.json"), "--requests", str(point.requests)),
+            + ("--out", str(target.folder / "result.json"), "--requests", str(point.requests)),
             env=UNTRACED,
         )
 
@@ -138,7 +136,7 @@ class StandinOffline(Offline):
             Step("benchmark", benchmark, what.label),
         )
 
-    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
+    def parse(self, what: Measurable, folder: Path) -> Measurement:
         plain = read(folder)
         if isinstance(what, Smoke):
             return Measurement({}, {"answers": plain["completed"]})
@@ -151,15 +149,15 @@ class StandinOffline(Offline):
 class StandinEvaluator(Evaluator):
     name = "stand-in"
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:
+    def version(self, locations: Locations) -> str:
         if os.environ.get("PERFGATE_STANDIN_LACKS") == self.name:
             raise MissingProgram("no evaluator here", hint="bring it")
         return "1.0"
 
-    def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:
+    def command(self, target: Target, task: AccuracyTask) -> Command:
         return Command(
             (sys.executable, str(HERE / "standin_client.py"), "--url", target.endpoint.url)
-            + ("--out", str(folder / "result.json"), "--questions", str(QUESTIONS))
+            + ("--out", str(target.folder / "result.json"), "--questions", str(QUESTIONS))
             + ("--temperature", str(task.temperature)),
             env=UNTRACED,
         )

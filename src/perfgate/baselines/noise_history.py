@@ -21,7 +21,6 @@ from perfgate.baselines.stored_json import (
     check_hash,
     check_place,
     read_stored,
-    remembered,
     with_hash,
 )
 from perfgate.core.durable_files import write_json
@@ -30,6 +29,7 @@ from perfgate.core.metrics import METRICS
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.redaction import mask
+from perfgate.core.remembered import remembered
 from perfgate.runs.record import MeasurementRecord
 from perfgate.runs.run_folder import RunFolder
 

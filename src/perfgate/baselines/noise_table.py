@@ -21,9 +21,9 @@ from perfgate.baselines.noise_history import (
     read_all,
 )
 from perfgate.baselines.store import Store, is_baseline, suite_store
-from perfgate.baselines.stored_json import remembered
 from perfgate.core.errors import InputError
 from perfgate.core.paths import require_own
+from perfgate.core.remembered import remembered
 
 MOST_BASELINES = 30  # of one hardware that noise is learnt from: the newest files
 

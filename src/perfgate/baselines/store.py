@@ -17,13 +17,13 @@ from perfgate.baselines.stored_json import (
     check_hash,
     check_place,
     read_stored,
-    remembered,
     with_hash,
 )
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
+from perfgate.core.remembered import remembered
 from perfgate.engines.base import EngineBuild
 
 ANCHOR = "anchor"  # of the file, beside the baselines; no commit is called so

@@ -7,18 +7,15 @@ against a person who computes it again: a baseline changes by review, and review
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, wraps
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from perfgate.core import json_text
 from perfgate.core.durable_files import read_json, require_version
 from perfgate.core.errors import InputError
 from perfgate.scenarios.problem import Keys, dotted
 from perfgate.scenarios.schema import read_schema
-
-Value = TypeVar("Value")
 
 MEASURED = "numbers that come from `perfgate baseline record` and `promote` alone"
 
@@ -48,34 +45,6 @@ def read_stored(
     require_version(path, plain, what=what, version=version, hint=hint)
     read_schema(Path(__file__).with_name(schema)).require(path, plain, hint)
     return dict(plain)
-
-
-def remembered(
-    most: int,
-) -> Callable[[Callable[[Path], Value]], Callable[[Path], Value]]:
-    """Decorate a reader of files so that one is read again only once anything about it has changed.
-
-    Args:
-        most: files that are remembered.
-    """
-
-    def decorate(read: Callable[[Path], Value]) -> Callable[[Path], Value]:
-        @lru_cache(maxsize=most)
-        def known(path: Path, *_unchanged: int) -> Value:
-            return read(path)
-
-        @wraps(read)
-        def read_changed(path: Path) -> Value:
-            try:
-                seen = path.stat()
-            except OSError:  # gone meanwhile: reading says so
-                return read(path)
-            times = (seen.st_mtime_ns, seen.st_ctime_ns)
-            return known(path.absolute(), *times, seen.st_size, seen.st_ino)
-
-        return read_changed
-
-    return decorate
 
 
 def with_hash(plain: Mapping[str, Any]) -> dict[str, Any]:

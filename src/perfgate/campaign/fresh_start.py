@@ -29,7 +29,7 @@ from perfgate.clients import blocks
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.client_facts import client_facts
 from perfgate.clients.first_answers import ANSWER_WITHIN_S, ask, compared_with_texts
-from perfgate.clients.load_files import of_offline, parsed_load, write_server_cpu
+from perfgate.clients.load_files import parsed_load, parsed_offline, write_server_cpu
 from perfgate.core import raw_log
 from perfgate.core.command import Command, Step
 from perfgate.core.durable_files import write_errors_named
@@ -228,7 +228,7 @@ class FreshStart:
         if load is None or server is None:
             raise ValueError(f"{self.scenario.id} has no workload")
         if self.whole_load:
-            command = client.command(self._target, load, point, folder)
+            command = client.command(replace(self._target, folder=folder), load, point)
             before = server.cpu_seconds()
             with self._start_client(
                 command, folder, "client", probe, of_engine=client.of_engine
@@ -272,7 +272,7 @@ class FreshStart:
     def _evaluate(
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
     ) -> Measurement:
-        command = evaluator.command(self._target, task, folder)
+        command = evaluator.command(replace(self._target, folder=folder), task)
         with self._start_client(
             command, folder, "evaluator", probe, of_engine=evaluator.of_engine
         ) as job:
@@ -280,7 +280,7 @@ class FreshStart:
                 run_to_end(job, self.server, self.scenario.limits)
             except RunError as error:
                 cause = None
-                if error.failure == "client_failed":
+                if error.failure == "client_failed" and evaluator.diagnose is not None:
                     cause = evaluator.diagnose(raw_log.lines(job.stderr))
                 raise cause or error from None
         return evaluator.parse(task, folder)
@@ -296,11 +296,11 @@ class FreshStart:
         marked = self.marked(command, probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
-        measured = program.parse(self.scenario, what, folder)
-        facts = measured.facts
-        if isinstance(what, LoadPoint):
-            facts = {**settings_facts(self.scenario, self.tools, job, facts), **facts}
-        return replace(measured, metrics=of_offline(measured, self.scenario), facts=facts)
+        measured = parsed_offline(program, self.scenario, what, folder)
+        if not isinstance(what, LoadPoint):
+            return measured
+        told = settings_facts(self.scenario, self.tools, job, measured.facts)
+        return replace(measured, facts={**told, **measured.facts})
 
     def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
         with self._start_client(step.command, folder, step.role, probe, of_engine=True) as job:

@@ -271,7 +271,7 @@ def settings_facts(
     engine = tools.engine
     words, logs = engine.settings_words, (program.stderr, program.stdout)
     telling = (line for log in logs if words for _, line in lines_with(log, words))
-    found = engine.in_force(scenario, told, telling)
+    found = engine.in_force(scenario, told, telling) if engine.in_force else None
     if found is not None:
         return require_in_force(scenario, found)
     can_tell = engine.settings_paths or words

@@ -34,7 +34,6 @@ from perfgate.core.metrics import lookup
 from perfgate.core.programs import AIPERF as PROGRAM
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
-from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RESULT = "profile_export_aiperf.json"
@@ -53,13 +52,11 @@ class AIPerf(Client):
 
     name = "aiperf"
 
-    def version(self, _build: EngineBuild, locations: Locations) -> str:
-        """See `MeasuringProgram.version`."""
+    def version(self, locations: Locations) -> str:
+        """See `Client.version`."""
         return program_version(PROGRAM, locations, _VERSION_WITHIN_S)
 
-    def command(
-        self, target: Target, workload: Workload, point: LoadPoint, folder: Path
-    ) -> Command:
+    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
         """See `Client.command`.
 
         Raises:
@@ -95,7 +92,7 @@ class AIPerf(Client):
             # No more processes than needed: they may share the machine with the server.
             argv += ["--workers-max", "1", "--record-processors", "1"]
         argv += ["--ui", "none", "--no-gpu-telemetry", "--no-server-metrics"]
-        results = folder if target.locations.on_paper else folder.resolve()
+        results = target.folder if target.locations.on_paper else target.folder.resolve()
         argv += ["--export-level", "summary", "--output-artifact-dir", str(results)]
         # AIPerf refuses a tokenizer's folder in offline mode and takes any non-empty value as "on".
         env = {"HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": "", "DO_NOT_TRACK": "1"}

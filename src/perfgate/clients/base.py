@@ -3,7 +3,7 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,23 +43,29 @@ class Target:
         tokenizer: folder of the served model's tokenizer, or its public name.
         locations: where programs are.
         client_version: release of the client that is told this; empty: not known.
+        folder: for the results, and the one that the program runs in.
     """
 
     endpoint: Endpoint
     tokenizer: str
     locations: Locations = field(default_factory=Locations)
     client_version: str = ""
+    folder: Path = Path()
 
 
 class MeasuringProgram(ABC):
     """A client or an evaluator. Stateless.
 
     Attributes:
-        of_engine: whether it comes with the engine, and so is where that is: in its container.
+        of_engine: whether it comes with the engine, and so is where that is: in its container. Its
+            version is that of the engine's build.
+        require: of one that comes with the engine, makes sure that all that it needs is there; else
+            raises MissingProgram. None: it needs nothing else.
     """
 
     name: str
     of_engine = False
+    require: Callable[[Locations], None] | None = None
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
@@ -68,23 +74,17 @@ class MeasuringProgram(ABC):
         """
         return {}
 
-    @abstractmethod
-    def version(self, build: EngineBuild, locations: Locations) -> str:
-        """The installed program's version: that of the engine's build, where it comes with it.
-
-        Raises:
-            MissingProgram: the program is not installed.
-        """
-
 
 class Offline(MeasuringProgram):
-    """One program that measures with the engine inside itself, with which it comes."""
+    """One program that measures with the engine inside itself, with which it comes.
+
+    Attributes:
+        require_asked: adds to the measurement of a scenario's probe what was asked for; raises
+            RunError where it was something else; None: `parse` knows by itself.
+    """
 
     of_engine = True
-
-    def version(self, build: EngineBuild, _locations: Locations) -> str:
-        """See `MeasuringProgram.version`."""
-        return build.version
+    require_asked: Callable[[Measurement, Scenario, Any], Measurement] | None = None
 
     @abstractmethod
     def steps(
@@ -100,7 +100,7 @@ class Offline(MeasuringProgram):
         """
 
     @abstractmethod
-    def parse(self, scenario: Scenario, what: Any, folder: Path) -> Measurement:
+    def parse(self, what: Any, folder: Path) -> Measurement:
         """Read what the calls of `steps` left in `folder`: files, and the logs ``benchmark.out``.
 
         Raises:
@@ -174,10 +174,16 @@ class Client(MeasuringProgram):
     source = ""
 
     @abstractmethod
-    def command(
-        self, target: Target, workload: Workload, point: LoadPoint, folder: Path
-    ) -> Command:
-        """The command that measures one sweep point and leaves its results in `folder`."""
+    def version(self, locations: Locations) -> str:
+        """The installed program's own version.
+
+        Raises:
+            MissingProgram: the program is not installed.
+        """
+
+    @abstractmethod
+    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
+        """The command that measures one sweep point and leaves its results in `target.folder`."""
 
     @abstractmethod
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:

@@ -4,15 +4,15 @@ Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_ll
 """
 
 import csv
-import hashlib
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perfgate.core import json_text
 from perfgate.core.errors import InputError
 from perfgate.core.locations import DATASETS, Locations
+from perfgate.core.remembered import file_sha256
 from perfgate.core.untrusted_files import open_input
 from perfgate.engines.tensorrt_llm.checkout import GPQA_QUESTIONS
 from perfgate.scenarios.scenario import Scenario
@@ -116,21 +116,13 @@ def not_sharegpt_v3(locations: Locations) -> str | None:
     if folder is None or not (folder / SHAREGPT).is_file():
         return None
     path = folder / SHAREGPT
-    about = path.stat()
-    digest = _sha256(path, about.st_size, about.st_mtime_ns)
+    size, digest = path.stat().st_size, file_sha256(path)
     if digest == SHAREGPT_SHA256:
         return None
     return (
-        f"{SHAREGPT} is not ShareGPT V3: {about.st_size} bytes with SHA-256 {digest[:12]}…, not "
+        f"{SHAREGPT} is not ShareGPT V3: {size} bytes with SHA-256 {digest[:12]}…, not "
         f"{SHAREGPT_SHA256[:12]}… (a copy that was cut and closed again holds a part of it)"
     )
-
-
-@lru_cache(maxsize=4)
-def _sha256(path: Path, _size: int, _changed_ns: int) -> str:
-    """Of the file as it is; another size or time of change makes it another."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def gpqa_diamond(locations: Locations) -> Path:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.clients import blocks
-from perfgate.clients.base import Client
+from perfgate.clients.base import Client, Offline
 from perfgate.clients.report_tables import number_of
 from perfgate.core.durable_files import read_json, write_json
 from perfgate.core.measurement import Measurement
-from perfgate.scenarios.scenario import LoadPoint, Scenario
+from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
 
 _SERVER_CPU = "server_cpu.json"
 _SCHEMA_VERSION = 1
@@ -78,9 +78,18 @@ def of_load(
     return {**_per_gpu(measured, scenario), **_cpu_cost(measured, point, used)}
 
 
-def of_offline(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
-    """The metrics of an offline program, with what is added to its own."""
-    return {**_per_gpu(measured, scenario), **measured.metrics}
+def parsed_offline(
+    program: Offline, scenario: Scenario, what: Measurable, folder: Path
+) -> Measurement:
+    """What an offline program left of `what`, with the metrics that are added to its own.
+
+    Raises:
+        RunError: as `Offline.parse`, or `Offline.require_asked`.
+    """
+    measured: Measurement = program.parse(what, folder)
+    if program.require_asked is not None:
+        measured = program.require_asked(measured, scenario, what)
+    return replace(measured, metrics={**_per_gpu(measured, scenario), **measured.metrics})
 
 
 def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:

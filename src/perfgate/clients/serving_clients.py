@@ -35,7 +35,6 @@ from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.checkout import require_package
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
@@ -60,8 +59,8 @@ class ServingClient(Client):
     page: str
     tables: Tables
 
-    def version(self, _build: EngineBuild, locations: Locations) -> str:
-        """See `MeasuringProgram.version`; the client's own, whatever engine it measures."""
+    def version(self, locations: Locations) -> str:
+        """See `Client.version`; the client's own, whatever engine it measures."""
         return package_version(self.program, self.source, locations)
 
     def options(self, target: Target) -> BenchOptions:
@@ -77,9 +76,7 @@ class ServingClient(Client):
             InputError: what this release of the client does not do, or does otherwise.
         """
 
-    def command(
-        self, target: Target, workload: Workload, point: LoadPoint, _folder: Path
-    ) -> Command:
+    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
         """See `Client.command`; the errors are those of `argv`."""
         return Command(tuple(self.argv(target, workload, point)))
 
@@ -236,10 +233,9 @@ class BenchmarkServing(ServingClient):
     of_engine = True
     program = programs.BENCHMARK_SERVING
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:
-        """See `MeasuringProgram.version`; it is part of TensorRT-LLM."""
+    def require(self, locations: Locations) -> None:
+        """See `MeasuringProgram.require`; it is part of TensorRT-LLM."""
         require_package(self.program, locations)
-        return build.version
 
     def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
         """See `ServingClient.argv`.
@@ -318,14 +314,14 @@ class VllmBench(VllmBenchmarkServing):
     page = "vllm bench serve"
     words = ("bench", "serve")
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:
-        """See `MeasuringProgram.version`.
+    def version(self, locations: Locations) -> str:
+        """See `Client.version`.
 
         The program imports all of vLLM before it tells, ten seconds on a quiet machine and minutes
         on a busy one: it is asked only where its Python cannot be.
         """
         try:
-            return super().version(build, locations)
+            return super().version(locations)
         except MissingProgram:
             return program_version(self.program, locations, _VERSION_WITHIN_S)
 

@@ -75,7 +75,7 @@ class TrtllmBench(Offline):
         command = programs.throughput(scenario, build, what, prompts, locations)
         return (*prepared, Step("benchmark", command, probe=what.label))
 
-    def parse(self, scenario: Scenario, what: LoadPoint, folder: Path) -> Measurement:
+    def parse(self, what: LoadPoint, folder: Path) -> Measurement:
         """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
         path = folder / REPORT
         if path.is_file():
@@ -86,45 +86,47 @@ class TrtllmBench(Offline):
         else:
             lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
             measured = report.parse_printed(lines)
-        return with_asked(require_asked(measured, scenario, what), what)
+        done = measured.facts.get("requests_completed")
+        if done is not None and done != what.requests:
+            raise RunError("incomplete", f"{done} of {what.requests} requests were completed")
+        return measured
 
+    def require_asked(
+        self, measured: Measurement, scenario: Scenario, point: LoadPoint
+    ) -> Measurement:
+        """`measured`, whose report shows nothing but what `scenario` asks for at `point`.
 
-def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -> Measurement:
-    """`measured`, whose report shows nothing but what `scenario` asks for at `point`.
+        What was asked and is null or missing there is no proof of anything: the fact
+        ``asked_not_reported`` names it. Real prompts of other lengths are another dataset
+        (`other_lengths`), which is no fault of the run.
 
-    What was asked and is null or missing there is no proof of anything: the fact
-    ``asked_not_reported`` names it. Real prompts of other lengths are another dataset
-    (`other_lengths`), which is no fault of the run.
-
-    Raises:
-        RunError: ``incomplete`` (other number of requests), ``not_in_force`` (a setting or a
-            length is another), ``no_metrics`` (token times or a gating metric are missing).
-    """
-    facts = measured.facts
-    done = facts.get("requests_completed")
-    if done is not None and done != point.requests:
-        raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
-    silent: list[Json] = []
-    for name, asked, tolerance in _asked(scenario):
-        shown = facts.get(name)
-        if shown is None:
-            silent.append(name)
-        elif isinstance(shown, int | float) and isinstance(asked, int | float):
-            if abs(shown - asked) > tolerance * abs(asked):
+        Raises:
+            RunError: ``not_in_force`` (a setting or a length is another), ``no_metrics`` (token
+                times or a gating metric are missing).
+        """
+        facts = measured.facts
+        silent: list[Json] = []
+        for name, asked, tolerance in _asked(scenario):
+            shown = facts.get(name)
+            if shown is None:
+                silent.append(name)
+            elif isinstance(shown, int | float) and isinstance(asked, int | float):
+                if abs(shown - asked) > tolerance * abs(asked):
+                    _refuse(name, shown, asked)
+            elif shown != asked:
                 _refuse(name, shown, asked)
-        elif shown != asked:
-            _refuse(name, shown, asked)
-    _require_kv_cache(facts, scenario.engine.settings.kv_cache_dtype)
-    if _is_streamed(scenario) and not facts.get("streaming"):
-        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
-        hint = "check that the program was called with --streaming"
-        raise RunError("no_metrics", message, hint=hint)
-    for name in scenario.gate.metrics:
-        if name in METRICS and name not in _DERIVED and name not in measured.metrics:
-            raise RunError("no_metrics", f"the report has no {name}, which the scenario gates on")
-    more = other_lengths(scenario.workload, measured) if scenario.workload else {}
-    more |= {"asked_not_reported": silent} if silent else {}
-    return replace(measured, facts={**facts, **more})
+        _require_kv_cache(facts, scenario.engine.settings.kv_cache_dtype)
+        if _is_streamed(scenario) and not facts.get("streaming"):
+            message = "the report has no TTFT and TPOT, although the answers are to be streamed"
+            hint = "check that the program was called with --streaming"
+            raise RunError("no_metrics", message, hint=hint)
+        for name in scenario.gate.metrics:
+            if name in METRICS and name not in _DERIVED and name not in measured.metrics:
+                message = f"the report has no {name}, which the scenario gates on"
+                raise RunError("no_metrics", message)
+        more = other_lengths(scenario.workload, measured) if scenario.workload else {}
+        more |= {"asked_not_reported": silent} if silent else {}
+        return with_asked(replace(measured, facts={**facts, **more}), point)
 
 
 def _asked(scenario: Scenario) -> list[tuple[str, Json, float]]:
@@ -180,7 +182,7 @@ class TrtllmQuickstart(Offline):
         command = checkout.quickstart(scenario, build, what, locations)
         return (Step("benchmark", command, probe=what.label),)
 
-    def parse(self, _scenario: Scenario, what: Smoke, folder: Path) -> Measurement:
+    def parse(self, what: Smoke, folder: Path) -> Measurement:
         """See `Offline.parse`; there is nothing to measure, only answers to be there."""
         lines = printed(QUICKSTART, folder, "benchmark", QUICKSTART_WORDS, is_quickstart)
         return parse_quickstart(lines, what)

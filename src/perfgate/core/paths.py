@@ -9,11 +9,12 @@ import os
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
+from perfgate.core.remembered import remembered
 from perfgate.core.untrusted_files import doubt, keeps_its_entries, read_input
 
 ROOT = "PERFGATE_ROOT"
@@ -247,14 +248,14 @@ def _settings(folder: Path) -> Mapping[str, Any]:
     """The settings of perfgate in the folder's ``pyproject.toml``; empty: it has none."""
     file = folder / _SETTINGS
     try:
-        seen = file.stat()
+        file.stat()
     except OSError:
         return {}
-    return _read(file, seen.st_mtime_ns, seen.st_size)
+    return _read(file)
 
 
-@lru_cache(maxsize=64)
-def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
+@remembered(64)
+def _read(file: Path) -> Mapping[str, Any]:
     text = _text(file)
     if "perfgate_" not in text:
         return {}

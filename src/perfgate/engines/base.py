@@ -1,7 +1,7 @@
 """Engine: what perfgate must know of a program under test to serve a model with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -106,6 +106,18 @@ class Engine(ABC):
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
         quantized_by_file: see `weights.model_facts`.
+        foreseen: what this build is known not to put in force, or to bound, told before any start,
+            without what the scenario says to be inert; None: nothing.
+        verify: asks the installed build whether it takes all that the commands give it, before
+            anything is started on a GPU; raises InputError (an option, choice or key that it lacks)
+            and RunError (the container that it is in cannot be had); None: its options never move.
+        in_force: what the running server's own answers say that it runs with, or that they say
+            nothing. It is given what was asked; what the server answered under the first of
+            `settings_paths` that tells something, and under ``path`` which one that was, or facts
+            of its own benchmark's report (empty: it answered nothing); and its log lines with one
+            of `settings_words`, in order. None: it says nothing.
+        kept_tokenizer: makes the model's tokenizer once, in the cache's folder that it is given,
+            and tells its folder; None: the model has it inside.
     """
 
     name: str
@@ -123,6 +135,10 @@ class Engine(ABC):
     settings_paths: ClassVar[tuple[str, ...]] = ()
     settings_words: ClassVar[tuple[str, ...]] = ()
     quantized_by_file: ClassVar[bool] = False
+    foreseen: Callable[[Scenario, EngineBuild], tuple[str, ...]] | None = None
+    verify: Callable[[EngineBuild, Sequence[Command], Locations], OptionsAnswer] | None = None
+    in_force: Callable[[Scenario, Mapping[str, Json], Iterable[str]], InForce | None] | None = None
+    kept_tokenizer: Callable[[Scenario, Path, Locations], str] | None = None
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -189,32 +205,9 @@ class Engine(ABC):
         """
         return None if self.tables is None else self.tables.uncovered(version)
 
-    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:  # noqa: ARG002
-        """What this build is known not to put in force, or to bound, told before any start.
-
-        What the scenario says to be inert is not told again.
-        """
-        return ()
-
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it; here: the public one."""
         return weights.reference(scenario, locations).name
-
-    def verify(
-        self,
-        build: EngineBuild,  # noqa: ARG002
-        commands: Sequence[Command],  # noqa: ARG002
-        locations: Locations,  # noqa: ARG002
-    ) -> OptionsAnswer:
-        """Ask the installed build whether it takes all that `commands` give it.
-
-        Called before anything is started on a GPU; an engine whose options never move needs none.
-
-        Raises:
-            InputError: an option, choice or key that the installed build lacks.
-            RunError: the container that it is in cannot be had.
-        """
-        return OptionsAnswer()
 
     @abstractmethod
     def serve(
@@ -222,28 +215,13 @@ class Engine(ABC):
     ) -> Command:
         """The command that serves the scenario's model on `endpoint`."""
 
-    def in_force(
-        self,
-        scenario: Scenario,  # noqa: ARG002
-        told: Mapping[str, Json],  # noqa: ARG002
-        log: Iterable[str],  # noqa: ARG002
-    ) -> InForce | None:
-        """What the running server's own answers say that it runs with; None: they say nothing.
-
-        Args:
-            scenario: what was asked.
-            told: what it answered under the first of `settings_paths` that tells something, and
-                under ``path`` which one that was, or facts of its own benchmark's report; empty:
-                it answered nothing.
-            log: its log lines with one of `settings_words`, in order.
-        """
-        return None
-
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
         """A folder with the model's tokenizer (made once under `cache` if need be), or its name.
 
-        Here: a checkpoint, or a model of the hub, has it inside.
+        A checkpoint, or a model of the hub, has it inside.
         """
+        if self.kept_tokenizer is not None:
+            return self.kept_tokenizer(scenario, cache, locations)
         return weights.reference(scenario, locations).where
 
     def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:

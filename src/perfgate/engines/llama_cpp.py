@@ -3,12 +3,11 @@
 perfgate imports neither the wheel nor the model's package; it asks the interpreter that has them.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from perfgate.core.command import Command
@@ -19,6 +18,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer, ask_here
 from perfgate.core.programs import LLAMA_CPP_PYTHON
+from perfgate.core.remembered import file_sha256
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.llama_cpp_server import CACHE_TYPES
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -47,21 +47,22 @@ class LlamaCpp(Engine):
     name = "llama.cpp"
     programs = (LLAMA_CPP_PYTHON,)
 
-    def check(self, scenario: Scenario, build: EngineBuild) -> None:  # noqa: ARG002
-        """See `Engine.check`."""
+    def check(self, scenario: Scenario, build: EngineBuild) -> None:
+        """See `Engine.check`; every build takes the same."""
+        refused = partial(_refused, scenario, build)
         if scenario.hardware.gpu != "none":
-            raise _refused(scenario, "hardware.gpu", scenario.hardware.gpu, "none")
+            raise refused("hardware.gpu", scenario.hardware.gpu, "none")
         known_model(scenario)
         settings = scenario.engine.settings
         for field, default in vars(EngineSettings()).items():
             value = getattr(settings, field)
             if field not in _HONOURED and value != default:
-                raise _refused(scenario, f"settings.{field}", value, "not to be set")
+                raise refused(f"settings.{field}", value, "not to be set")
             if field in ("tp", "pp") and value not in (None, 1):
-                raise _refused(scenario, f"settings.{field}", value, "1")
+                raise refused(f"settings.{field}", value, "1")
         if settings.kv_cache_dtype not in (None, *CACHE_TYPES):
             known = "one of " + ", ".join(CACHE_TYPES)
-            raise _refused(scenario, "settings.kv_cache_dtype", settings.kv_cache_dtype, known)
+            raise refused("settings.kv_cache_dtype", settings.kv_cache_dtype, known)
 
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`. The wheel names no commit; its version ends in llama.cpp's build."""
@@ -78,13 +79,14 @@ class LlamaCpp(Engine):
         return EngineBuild(self.name, version, version)
 
     def serve(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,  # noqa: ARG002
-        endpoint: Endpoint,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
-        """See `Engine.serve`."""
+        """See `Engine.serve`.
+
+        Raises:
+            InputError: a setting that it would ignore.
+        """
+        self.check(scenario, build)
         settings = scenario.engine.settings
         slots = settings.max_batch_size or 1
         argv = [*locations.find(LLAMA_CPP_PYTHON), str(SERVER)]
@@ -98,15 +100,15 @@ class LlamaCpp(Engine):
                 argv += [option, str(getattr(settings, setting))]
         return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
 
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
-        """See `Engine.tokenizer`.
+    def kept_tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
+        """See `Engine.kept_tokenizer`.
 
         Raises:
             RunError: class ``model_file``: the file has no tokenizer that can be translated; class
                 ``disk_full`` or ``unwritable``: it cannot be kept.
         """
         model = locate(scenario, locations)
-        digest = sha256(model)
+        digest = file_sha256(model)
         folder = cache / "tokenizers" / f"{digest[:16]}-v{TOKENIZER_VERSION}"
 
         def make(draft: Path) -> None:
@@ -129,7 +131,7 @@ class LlamaCpp(Engine):
         return {
             "file": model.name,
             "bytes": model.stat().st_size,
-            "sha256": sha256(model),
+            "sha256": file_sha256(model),
             "precision": scenario.model.precision,
         }
 
@@ -147,9 +149,11 @@ def _asked(locations: Locations, script: Path, *arguments: str, limit_s: float) 
     return answer
 
 
-def _refused(scenario: Scenario, field: str, found: object, expected: str) -> InputError:
+def _refused(
+    scenario: Scenario, build: EngineBuild, field: str, found: object, expected: str
+) -> InputError:
     return InputError(
-        "llama.cpp does not support this",
+        f"{build.name} does not support this",
         file=scenario.file,
         field=f"{scenario.id}.{field}",
         found=found,
@@ -234,18 +238,6 @@ def locate(scenario: Scenario, locations: Locations) -> Path:
         path = _folder_seen_by(locations.find(LLAMA_CPP_PYTHON), model.package) / model.file
     _require_gguf(path, None if setting else model.size, model.variable)
     return path
-
-
-def sha256(path: Path) -> str:
-    """The file's SHA-256; read once a process as long as size and time stay the same."""
-    status = path.stat()
-    return _sha256(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=8)
-def _sha256(path: Path, _size: int, _mtime_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=8)

@@ -82,6 +82,10 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         option = self.options(program).get(setting)
         return () if option is None else option.choices
 
+    def moved_defaults(self) -> Mapping[str, Any]:
+        """What a server does where settings are left open, of what moved between releases."""
+        return {}
+
 
 T = TypeVar("T", bound=ReleaseTable)
 

@@ -1,27 +1,39 @@
 """Evaluator: a program that measures the accuracy of a served model."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from perfgate.clients.base import MeasuringProgram, Offline, Target
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.registry import Registry
 from perfgate.scenarios.scenario import AccuracyTask
 
 
 class Evaluator(MeasuringProgram):
-    """One evaluator of a served model."""
+    """One evaluator of a served model.
+
+    Attributes:
+        diagnose: the first cause that the log of a failed run shows, if a line tells; None: it is
+            not looked for.
+    """
+
+    diagnose: Callable[[Iterable[str]], RunError | None] | None = None
 
     @abstractmethod
-    def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:
-        """The command that evaluates one task and leaves its results in `folder`."""
+    def version(self, locations: Locations) -> str:
+        """The installed program's own version.
 
-    def diagnose(self, _log: Iterable[str]) -> RunError | None:
-        """The first cause that the log of a failed run shows; None if no line tells."""
-        return None
+        Raises:
+            MissingProgram: the program is not installed.
+        """
+
+    @abstractmethod
+    def command(self, target: Target, task: AccuracyTask) -> Command:
+        """The command that evaluates one task and leaves its results in `target.folder`."""
 
     @abstractmethod
     def parse(self, task: AccuracyTask, folder: Path) -> Measurement:

@@ -3,20 +3,19 @@
 Its results are read by `lm_eval_results`. A repository may bring tasks of its own along.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
 from perfgate.clients.base import Target, package_version
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.paths import packaged, repository, require_own
 from perfgate.core.programs import LM_EVAL
 from perfgate.core.untrusted_files import read_input
-from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.scenario import AccuracyTask
@@ -55,15 +54,14 @@ class LmEval(Evaluator):
                         found[file.stem] = scores
         return found
 
-    def version(self, _build: EngineBuild, locations: Locations) -> str:
-        """See `MeasuringProgram.version`; lm_eval does not tell it, so its Python is asked."""
+    # The log's tail is seldom the cause.
+    diagnose = staticmethod(lm_eval_results.diagnose)
+
+    def version(self, locations: Locations) -> str:
+        """See `Evaluator.version`; lm_eval does not tell it, so its Python is asked."""
         return package_version(LM_EVAL, "lm_eval", locations)
 
-    def diagnose(self, log: Iterable[str]) -> RunError | None:
-        """See `Evaluator.diagnose`; the log's tail is seldom the cause."""
-        return lm_eval_results.diagnose(log)
-
-    def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:
+    def command(self, target: Target, task: AccuracyTask) -> Command:
         """See `Evaluator.command`.
 
         Raises:
@@ -71,7 +69,7 @@ class LmEval(Evaluator):
         """
         tasks = folder_of(task.task)
         own = tasks is not None
-        results = folder if target.locations.on_paper else folder.resolve()
+        results = target.folder if target.locations.on_paper else target.folder.resolve()
         # lm_eval puts what it does not know among these into the body of every request.
         body: dict[str, object] = {"temperature": task.temperature}
         if task.add_special_tokens is not None:

@@ -57,8 +57,8 @@ class TrtllmEval(Offline):
         """See `MeasuringProgram.scores`."""
         return SCORES
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:
-        """See `MeasuringProgram.version`.
+    def require(self, locations: Locations) -> None:
+        """See `MeasuringProgram.require`.
 
         Raises:
             MissingProgram: lm_eval is not beside it, which it would tell after the weights are
@@ -74,7 +74,6 @@ class TrtllmEval(Offline):
                     hint="install the lm_eval that TensorRT-LLM's requirements-dev.txt names into "
                     "its environment",
                 )
-        return build.version
 
     def steps(
         self, scenario: Scenario, build: EngineBuild, what: AccuracyTask, locations: Locations
@@ -85,7 +84,7 @@ class TrtllmEval(Offline):
         command = programs.evaluate(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
-    def parse(self, _scenario: Scenario, what: AccuracyTask, folder: Path) -> Measurement:
+    def parse(self, what: AccuracyTask, folder: Path) -> Measurement:
         """See `Offline.parse`."""
         return of_task(what, printed(self.name, folder, "benchmark", WORDS, is_report), folder)
 
@@ -242,7 +241,7 @@ class TrtllmGpqa(Offline):
         command = checkout.gpqa(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
-    def parse(self, _scenario: Scenario, what: AccuracyTask, folder: Path) -> Measurement:
+    def parse(self, what: AccuracyTask, folder: Path) -> Measurement:
         """See `Offline.parse`."""
         lines = tuple(line for log in logged(folder, "benchmark", GPQA_WORDS) for line in log)
         if not is_gpqa_report(lines):

@@ -36,7 +36,6 @@ from perfgate.scenarios.scenario import (
 LISTEN = Listen("localhost", 8000)  # of the documents that name a place
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PUBLISHED = "127.0.0.1"  # where a container's port is open on this machine
-HERE = Path()  # each step runs in the folder of its probe
 RESULTS = Path("results")  # on paper, those folders are in this one
 _ROLE_OF: Mapping[type, Role] = {  # of an offline program, by what it measures
     Smoke: "smoke",
@@ -262,9 +261,9 @@ def _asked(probe: Probe, tools: Toolchain, target: Target) -> Iterator[Step]:
     if isinstance(what, Smoke):
         yield from _first_answers(what, target.endpoint, tools.engine.health_path)
     elif isinstance(what, LoadPoint) and isinstance(program, Client) and load is not None:
-        yield Step("client", program.command(target, load, what, HERE))
+        yield Step("client", program.command(target, load, what))
     elif isinstance(what, AccuracyTask) and isinstance(program, Evaluator):
-        yield Step("evaluator", program.command(target, what, HERE))
+        yield Step("evaluator", program.command(target, what))
     else:
         raise TypeError(f"{program} does not measure {probe}")
 

@@ -69,10 +69,21 @@ class Toolchain:
     @cached_property
     def versions(self) -> Mapping[str, str]:
         """Program name → version, of clients and of the evaluators that are here."""
-        clients = {
-            one.name: one.version(self.build, self.locations) for one in self.clients.values()
-        }
+        clients = {one.name: self.version_of(one) for one in self.clients.values()}
         return clients | self._evaluator_versions[0]
+
+    def version_of(self, program: Client | Evaluator | Offline) -> str:
+        """The program's own version, or the build's where it comes with the engine.
+
+        Raises:
+            MissingProgram: it is not installed, or not all that it needs.
+        """
+        if not program.of_engine and not isinstance(program, Offline):
+            return program.version(self.locations)
+        version = self.build.version
+        if program.require is not None:
+            program.require(self.locations)
+        return version
 
     @property
     def missing_evaluators(self) -> Mapping[str, MissingProgram | InputError]:
@@ -85,7 +96,7 @@ class Toolchain:
         missing: dict[str, MissingProgram | InputError] = {}
         for name, program in self.evaluators.items():
             try:
-                versions[program.name] = program.version(self.build, self.locations)
+                versions[program.name] = self.version_of(program)
             except (MissingProgram, InputError) as error:
                 missing[name] = error
         return versions, missing

@@ -18,7 +18,7 @@ from perfgate.baselines.file import read
 from perfgate.baselines.snapshots import kept_entry, kept_file
 from perfgate.baselines.waivers import load_waivers
 from perfgate.clients.base import Client, Offline
-from perfgate.clients.load_files import of_offline, parsed_load
+from perfgate.clients.load_files import parsed_load, parsed_offline
 from perfgate.core.errors import PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -404,8 +404,7 @@ def _parsed(folder: Path, probe: Probe) -> Measurement:
     tools = toolchain_for(probe.scenario, Locations(on_paper=True))
     program, what = tools.program_of(probe), probe.what
     if isinstance(program, Offline):
-        found = program.parse(probe.scenario, what, folder)
-        return Measurement(of_offline(found, probe.scenario), found.facts, found.answers)
+        return parsed_offline(program, probe.scenario, what, folder)
     if isinstance(program, Client) and isinstance(what, LoadPoint) and probe.scenario.workload:
         return parsed_load(program, probe.scenario, what, folder)
     if isinstance(program, Evaluator) and isinstance(what, AccuracyTask):

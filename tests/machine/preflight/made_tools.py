@@ -8,14 +8,13 @@ from unittest.mock import Mock
 from building import SCENARIO
 
 from perfgate.core.locations import Locations
-from perfgate.engines.base import Engine, EngineBuild, OptionsAnswer
+from perfgate.engines.base import Engine, EngineBuild
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 
 WELL = {
     "build": EngineBuild("made", "1.2", "0123456789abcdef"),
     "check": None,
     "model_facts": {"name": "Small-1B", "bytes": 3 * 2**30, "shards": 4},
-    "verify": OptionsAnswer(),
 }
 
 
@@ -35,14 +34,8 @@ class Made(Engine):
         vars(self).update({name: saying(answer) for name, answer in {**WELL, **says}.items()})
 
 
-class Asking(Made):
-    """The same, whose options can be asked for."""
-
-    verify = Mock()
-
-
 def tools(engine: Engine, version: Any = "0.13.0", **changes: Any) -> Toolchain:
     """The toolchain, whose client tells its version or why it cannot."""
     scenario = replace(SCENARIO, **changes)
-    clients = {"aiperf": SimpleNamespace(name="aiperf", version=saying(version))}
+    clients = {"aiperf": SimpleNamespace(name="aiperf", of_engine=False, version=saying(version))}
     return Toolchain(scenario, engine, clients, {}, Locations(), BuildOverride())

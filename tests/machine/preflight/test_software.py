@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from building import SCENARIO
-from made_tools import Asking, Made, tools
+from made_tools import Made, tools
 from tables import each
 
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
@@ -42,6 +42,8 @@ def test_all_is_here() -> None:
         ("clients", "ok", "aiperf 0.13.0"),
         ("model", "ok", "Small-1B, 4 shards, 3.0 GiB"),
     ]
+    bounded = judged(tools(Made(foreseen=("mtp: 48 at most",))))["engine"]
+    assert (bounded.outcome, bounded.found[-15:]) == ("warning", "mtp: 48 at most")
 
 
 @each(
@@ -61,7 +63,7 @@ def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, fail
 
 def test_what_cannot_be_asked_is_unknown() -> None:
     """Programs in a container; without the engine's version, its clients and options."""
-    asked = tools(Asking(build=MISSING), MISSING)
+    asked = tools(Made(build=MISSING, verify=OptionsAnswer()), MISSING)
     unknown = {"clients": "unknown", "options": "unknown", "model": "ok"}
     assert outcomes(asked, CONTAINED) == {"engine": "unknown", **unknown}
     assert outcomes(asked) == {"engine": "failed", **unknown}
@@ -89,7 +91,7 @@ def test_a_model_from_the_hub_says_so() -> None:
 def test_options_are_asked_of_engines_whose_options_move(told, outcome, found, monkeypatch) -> None:
     asks = "perfgate.machine.preflight.software.commands_to_verify"
     monkeypatch.setattr(asks, lambda *arguments: ("one", "two"))
-    options = judged(tools(Asking(verify=told)))["options"]
+    options = judged(tools(Made(verify=told)))["options"]
     assert options.outcome == outcome
     assert found is None or options.found == f"those of 2 commands{found}"
 

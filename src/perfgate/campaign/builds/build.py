@@ -147,7 +147,8 @@ def verify(tools: Toolchain) -> OptionsAnswer:
     """
     tools.require()
     commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    return tools.engine.verify(tools.build, commands, tools.locations)
+    ask = tools.engine.verify
+    return OptionsAnswer() if ask is None else ask(tools.build, commands, tools.locations)
 
 
 def require_startable(

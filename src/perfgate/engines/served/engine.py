@@ -70,10 +70,6 @@ class ServedEngine(Engine):
     def refusals(self, scenario: Scenario) -> Iterator[Refused]:
         """What no release can honour and rendering cannot see."""
 
-    @abstractmethod
-    def defaults(self, settings: EngineSettings, known: Any) -> Mapping[str, Any]:
-        """What a release does where `settings` leave these open, of what moved between releases."""
-
     def environment(self, scenario: Scenario, known: Any) -> dict[str, str]:
         """Variables of the server; here: those of the release, and of the scenario.
 
@@ -190,7 +186,7 @@ class ServedEngine(Engine):
             scenario,
             build,
             self.tables,
-            lambda known: self.defaults(scenario.engine.settings, known),
+            lambda known: known.moved_defaults(),
             self.facts.pinned_where_moved,
         )
 

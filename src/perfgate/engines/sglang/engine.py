@@ -1,13 +1,11 @@
 """SGLang as perfgate's engine: settings as its server's options, and what is really its own."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from perfgate.core.measurement import Json
 from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.arguments import Argument, of_graphs, of_settings
 from perfgate.engines.base import EngineBuild, ReleaseImage, engine
-from perfgate.engines.in_force import InForce, in_flight
+from perfgate.engines.in_force import in_flight
 from perfgate.engines.refusal import Refused, refusal
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.sglang import resolved
@@ -36,6 +34,7 @@ class SGLang(ServedEngine):
     health_within_s = 30.0
     settings_paths = resolved.PATHS
     settings_words = resolved.WORDS
+    in_force = staticmethod(resolved.in_force)
     facts = FACTS
     tables = TABLES
 
@@ -60,24 +59,14 @@ class SGLang(ServedEngine):
             expected = f"a divisor of tp {settings.tp}, which it divides"
             yield Refused("engine.settings.dp", parts, expected)
 
-    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:
-        """See `ServedEngine.defaults`: of the overlap scheduler under speculation.
-
-        All other defaults are the same in every release, the seed (a new one at each start) among
-        them, or follow from the GPU's memory.
-        """
-        speculates = settings.mtp is not None and settings.mtp.layers > 0
-        return {"overlap_scheduler": known.overlap_with_speculation} if speculates else {}
+    def pinned(self, scenario: Scenario, build: EngineBuild) -> EngineSettings:
+        """See `ServedEngine.pinned`: without speculation no default moved."""
+        found, asked = super().pinned(scenario, build), scenario.engine.settings
+        return found if asked.mtp is not None and asked.mtp.layers > 0 else asked
 
     def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
         """See `Engine.foreseen`: a running server reports the same (`resolved`)."""
         return tuple(_foreseen(scenario, self.tables.release(build.version)))
-
-    def in_force(
-        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
-    ) -> InForce | None:
-        """See `Engine.in_force`."""
-        return resolved.in_force(scenario, told, log)
 
 
 def _foreseen(scenario: Scenario, known: Release) -> Iterator[str]:

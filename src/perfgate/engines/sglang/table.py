@@ -1,7 +1,8 @@
 """What one range of SGLang releases knows and how it spells it. Values only, no versions."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 from perfgate.engines.served.description import Description, described
@@ -23,6 +24,14 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     attention_dp_alone: Literal["all_ranks", "fails", "off"]
     overlap_with_speculation: bool = False
+
+    def moved_defaults(self) -> Mapping[str, Any]:
+        """See `ReleaseTable.moved_defaults`: of the overlap scheduler under speculation.
+
+        All other defaults are the same in every release, the seed (a new one at each start) among
+        them, or follow from the GPU's memory.
+        """
+        return {"overlap_scheduler": self.overlap_with_speculation}
 
 
 FACTS = described(__file__, Description)

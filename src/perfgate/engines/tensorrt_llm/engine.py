@@ -6,12 +6,11 @@ lists what settings can be called in any release; any other word is a typing err
 scenario file is read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.core.measurement import Json
 from perfgate.core.programs import (
     BENCHMARK_SERVING,
     TENSORRT_LLM_PYTHON,
@@ -26,11 +25,9 @@ from perfgate.engines.base import (
     Endpoint,
     Engine,
     EngineBuild,
-    OptionsAnswer,
     ReleaseImage,
     engine,
 )
-from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import ExtraOptionRefused, Refused, require_none
 from perfgate.engines.served.settings import OFFLINE, askers, refused_settings
 from perfgate.engines.tensorrt_llm import (
@@ -69,6 +66,8 @@ class TensorRTLLM(Engine):
     tables = TABLES
     rules = (document_rules.broken_document_rules,)
     settings_words = resolved.WORDS
+    verify = staticmethod(installed_options.verify)
+    in_force = staticmethod(resolved.in_force)
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -116,23 +115,11 @@ class TensorRTLLM(Engine):
         model = reference(scenario, locations)
         return model.name if model.path is None else model.path.name
 
-    def verify(
-        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> OptionsAnswer:
-        """See `Engine.verify`."""
-        return installed_options.verify(build, commands, locations)
-
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         """See `Engine.serve`."""
         return programs.serve(scenario, build, endpoint, locations)
-
-    def in_force(
-        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
-    ) -> InForce | None:
-        """See `Engine.in_force`."""
-        return resolved.in_force(scenario, told, log)
 
 
 def is_served(scenario: Scenario) -> bool:

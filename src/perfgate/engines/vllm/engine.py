@@ -5,16 +5,11 @@ compilation's own option says one without the other. No option is named here.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-import msgspec
-
-from perfgate.core.measurement import Json
 from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import ReleaseImage, engine
-from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import Refused, refusal
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.vllm import resolved_settings
@@ -40,6 +35,7 @@ class Vllm(ServedEngine):
     programs = (VLLM_SERVE, VLLM_PYTHON)
     settings_paths = resolved_settings.PATHS
     settings_words = resolved_settings.WORDS
+    in_force = staticmethod(resolved_settings.in_force)
     facts = FACTS
     tables = TABLES
 
@@ -69,14 +65,6 @@ class Vllm(ServedEngine):
             expected = "true, or nothing: batches are padded to the next captured size"
             yield Refused("engine.settings.cuda_graphs.padding", False, expected)
 
-    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:  # noqa: ARG002
-        """See `ServedEngine.defaults`.
-
-        How many requests and tokens it takes at once without being told depends on the GPU, too,
-        and is left to it.
-        """
-        return msgspec.structs.asdict(known.defaults)
-
     def environment(self, scenario: Scenario, known: Release) -> dict[str, str]:
         """See `ServedEngine.environment`: the attention's kernels once had no option."""
         said, variable = scenario.environment.get(_OLD), known.attention_variable
@@ -92,12 +80,6 @@ class Vllm(ServedEngine):
             expected = f"what environment says: {variable} is {said} there"
             raise refusal(scenario, _FIELD, asked, known, expected)
         return {variable: asked, **given}
-
-    def in_force(
-        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
-    ) -> InForce | None:
-        """See `Engine.in_force`."""
-        return resolved_settings.in_force(scenario, told, log)
 
 
 def _attention_is_parallel_by_dp(scenario: Scenario) -> Iterator[Refused]:

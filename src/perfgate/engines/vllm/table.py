@@ -1,9 +1,10 @@
 """What one range of vLLM releases knows and how it spells it. Values only, no versions."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 from perfgate.engines.served.description import Description, described
@@ -59,6 +60,14 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     compilation: CompilationKeys
     attention_variable: str | None = None
     lone_graph_size_is_largest: bool = False
+
+    def moved_defaults(self) -> Mapping[str, Any]:
+        """See `ReleaseTable.moved_defaults`.
+
+        How many requests and tokens it takes at once without being told depends on the GPU, too,
+        and is left to it.
+        """
+        return structs.asdict(self.defaults)
 
 
 FACTS = described(__file__, Description)

@@ -16,7 +16,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.redaction import redact
-from perfgate.engines.base import Engine, EngineBuild, engine
+from perfgate.engines.base import OptionsAnswer, engine
 from perfgate.evaluators import trtllm_eval
 from perfgate.machine.preflight.check import (
     HERE,
@@ -46,14 +46,13 @@ def judge_software(tools: Toolchain, where: PreflightTarget = HERE) -> tuple[Che
     # The launcher of other nodes finds them itself.
     is_launched_here = tools.scenario.launch is not None and not (where.on_node or where.by_slurm)
     brings_dataset = _dataset_finder(tools.scenario) is not None
-    has_options = type(tools.engine).verify is not Engine.verify
     rules: tuple[Rule, ...] = (
         ("engine", True, partial(_asked, _engine, tools, inside)),
         ("clients", True, partial(_asked, _clients, tools, of_build)),
         (EVALUATORS, of_accuracy, partial(_asked, _evaluators, tools)),
         ("model", True, partial(_asked, _model, tools)),
         ("dataset", brings_dataset, partial(_asked, _dataset, tools)),
-        ("options", has_options, partial(_asked, _options, tools, of_build)),
+        ("options", tools.engine.verify is not None, partial(_asked, _options, tools, of_build)),
         ("launch", is_launched_here, partial(_asked, _launch, tools)),
     )
     return judged(rules)
@@ -115,7 +114,9 @@ def _engine(tools: Toolchain) -> str | Finding:
     commit = "" if build.commit == build.version else f", commit {build.commit[:12]}"
     found = f"{build.name} {build.version}{commit}"
     unknown = tools.engine.uncovered(build.version)
-    told = [*filter(None, [unknown]), *tools.engine.foreseen(tools.scenario, build)]
+    told = [unknown] if unknown else []
+    if tools.engine.foreseen:
+        told += tools.engine.foreseen(tools.scenario, build)
     return Finding("warning", f"{found}: {'; '.join(told)}") if told else found
 
 
@@ -126,18 +127,16 @@ def _launch(tools: Toolchain) -> str:
 
 
 def _clients(tools: Toolchain) -> str:
-    build, where = tools.build, tools.locations
-    versions = [f"{one.name} {one.version(build, where)}" for one in tools.clients.values()]
+    versions = (f"{one.name} {tools.version_of(one)}" for one in tools.clients.values())
     return ", ".join(versions) or "none"
 
 
 def _evaluators(tools: Toolchain) -> str:
     """Those that are programs of their own, which no build of the engine is asked for."""
-    no_build = EngineBuild(tools.engine.name, "", "")
     return ", ".join(
         f"{program.name} of the engine"
         if isinstance(program, Offline) or program.of_engine
-        else f"{program.name} {program.version(no_build, tools.locations)}"
+        else f"{program.name} {tools.version_of(program)}"
         for program in tools.evaluators.values()
     )
 
@@ -158,7 +157,8 @@ def _model(tools: Toolchain) -> Finding:
 
 def _options(tools: Toolchain) -> str | Finding:
     commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    told = tools.engine.verify(tools.build, commands, tools.locations)
+    ask = tools.engine.verify
+    told = OptionsAnswer() if ask is None else ask(tools.build, commands, tools.locations)
     found = _line("; ".join((f"those of {len(commands)} commands", *chain(*told))))
     return Finding("unknown" if told.unasked else "warning", found) if any(told) else found
 

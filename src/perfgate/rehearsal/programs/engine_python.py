@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 from perfgate.rehearsal.playbook import Playbook, announce, banner, end, engines, here
 from perfgate.rehearsal.programs import play
@@ -85,14 +86,12 @@ class _Package(MetaPathFinder, Loader):
     def __init__(self, playbook: Playbook) -> None:
         self._playbook = playbook
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """See `importlib.abc.MetaPathFinder`."""
-        del path, target
-        if fullname not in (*_PACKAGES, MODULE):
+    def find_spec(self, *asked: Any) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`; the full name is asked for first."""
+        name: str = asked[0]
+        if name not in (*_PACKAGES, MODULE):
             return None
-        return ModuleSpec(fullname, self, is_package=fullname in _PACKAGES)
+        return ModuleSpec(name, self, is_package=name in _PACKAGES)
 
     def exec_module(self, module: ModuleType) -> None:
         """Greet, and tell the version; or the model."""

@@ -46,7 +46,8 @@ def main(argv: Sequence[str]) -> None:
     if rest == ["--version"]:
         print(f"{program} (perfgate rehearsal)")
         return
-    raise SystemExit(_PROGRAMS[program](playbook, rest))
+    if program != "scancel":  # who ends a rehearsal ends the job's processes, too; no real job is
+        raise SystemExit(_PROGRAMS[program](playbook, rest))
 
 
 def mpirun(playbook: Playbook, argv: Sequence[str]) -> int:
@@ -128,11 +129,6 @@ def sbatch(playbook: Playbook, argv: Sequence[str]) -> int:
     return 0
 
 
-def scancel(_playbook: Playbook, _argv: Sequence[str]) -> int:
-    """``scancel job``: whoever ends a rehearsal ends the job's processes, too; no real job is."""
-    return 0
-
-
 def llmapi_launch(playbook: Playbook, argv: Sequence[str]) -> int:
     """``trtllm-llmapi-launch command``: the first rank runs it, the others have nothing to do."""
     if any(os.environ.get(name, "0") != "0" for name in _RANK):
@@ -168,7 +164,6 @@ _PROGRAMS = {
     "mpirun": mpirun,
     "srun": srun,
     "sbatch": sbatch,
-    "scancel": scancel,
     "trtllm-llmapi-launch": llmapi_launch,
     "docker": docker,
 }

@@ -125,10 +125,10 @@ class _Handler(JsonHandler):
         else:
             self.answer_json(200, _completion(asked, self.server.playbook, chat=chat))
 
-    def log_message(self, format: str, *words: object) -> None:  # noqa: ARG002
+    def log_message(self, *words: object) -> None:
         """One line a request, as uvicorn writes it."""
         host, port = self.client_address[:2]
-        status = words[1] if len(words) > 1 else ""
+        status = words[2] if len(words) > 2 else ""
         print(f'INFO:     {host}:{port} - "{self.requestline}" {status}', flush=True)
 
 
