@@ -14,7 +14,13 @@ from refusals import refused
 from small_server import small_server
 from tables import each
 
-from perfgate.campaign.serving import not_ready, require_serving, run_to_end, wait_until_ready
+from perfgate.campaign.serving import (
+    class_of_status,
+    not_ready,
+    require_serving,
+    run_to_end,
+    wait_until_ready,
+)
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.engines.base import Endpoint, Engine
@@ -185,3 +191,12 @@ def test_a_client_that_fails_as_its_server_dies_is_not_the_cause(tmp_path, monke
     with python(tmp_path, dies) as server, client(tmp_path, fails) as job:
         error = refused(run_to_end, job, server, LIMITS, match=told, error=RunError)
     assert error.failure == "oom"
+
+
+@each(
+    ("status", "failure"),
+    [(-11, "crash"), (-6, "crash"), (139, "crash"), (134, "crash"), (-9, "killed"), (137, None)]
+    + [(-15, "killed"), (0, None), (1, None), (3, None), (None, None)],
+)
+def test_the_class_of_a_status(status: int | None, failure: str | None) -> None:
+    assert class_of_status(status) == failure

@@ -23,9 +23,16 @@ from refusals import refused
 from tables import each
 
 from perfgate.core import durable_files
-from perfgate.core.durable_files import append_line, read_json, read_lines, write_json, write_text
+from perfgate.core.durable_files import (
+    CHECKSUMS,
+    append_line,
+    kept_folder,
+    read_json,
+    read_lines,
+    write_json,
+    write_text,
+)
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.kept_files import CHECKSUMS, kept_folder
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(

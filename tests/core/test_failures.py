@@ -12,7 +12,7 @@ from tables import each, tables_of
 
 import perfgate
 from perfgate.core.errors import InputError, MissingProgram, RunError, SeveralInputErrors
-from perfgate.core.failures import FAILURES, SIGNATURES, class_of_status, classify_logs, diagnose
+from perfgate.core.failures import FAILURES, SIGNATURES, classify_logs, diagnose
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = {log.name: log for log in (DATA / "failures").iterdir()}
@@ -161,15 +161,6 @@ def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last(file: 
     assert "a GPU of its own" in found.next_step
     assert classify_logs([LOGS[file]]) == (found.failure, found.evidence, found.next_step)
     assert classify_logs([LOGS["healthy.shutdown.log"]], "no_metrics")[2] is None
-
-
-@each(
-    ("status", "failure"),
-    [(-11, "crash"), (-6, "crash"), (139, "crash"), (134, "crash"), (-9, "killed"), (137, None)]
-    + [(-15, "killed"), (0, None), (1, None), (3, None), (None, None)],
-)
-def test_the_class_of_a_status(status: int | None, failure: str | None) -> None:
-    assert class_of_status(status) == failure
 
 
 # The next step after a lack of memory

@@ -32,9 +32,8 @@ from perfgate.clients.first_answers import ANSWER_WITHIN_S, ask, compared_with_t
 from perfgate.clients.load_files import parsed_load, parsed_offline, write_server_cpu
 from perfgate.core import raw_log
 from perfgate.core.command import Command, Step
-from perfgate.core.durable_files import write_errors_named
+from perfgate.core.durable_files import ANOTHER_STORE, kept_folder, write_errors_named
 from perfgate.core.errors import RunError
-from perfgate.core.kept_files import ANOTHER_STORE, kept_folder
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import make_new_folders
 from perfgate.engines.base import Endpoint

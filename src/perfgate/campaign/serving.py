@@ -5,6 +5,7 @@ Starts nothing itself (launchers do) and reads no results (clients and evaluator
 
 import json
 import shutil
+import signal
 import socket
 import time
 import urllib.error
@@ -14,7 +15,7 @@ from contextlib import suppress
 
 from perfgate.core import json_text
 from perfgate.core.errors import RunError
-from perfgate.core.failures import class_of_status, classify_logs
+from perfgate.core.failures import classify_logs
 from perfgate.core.measurement import Json
 from perfgate.core.raw_log import lines_with
 from perfgate.engines.base import Endpoint, Engine
@@ -23,6 +24,8 @@ from perfgate.launchers.base import Exit, Job
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Limits, Scenario
 
+# Signals that a program makes itself; others come from outside: a person, a scheduler, the kernel.
+_OF_A_CRASH = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 _POLL_S = 0.1
 _ROOM_FOR_A_LINE = 4096  # bytes: file systems give room by pages
 _NOTE_EVERY_S = 0.5
@@ -296,3 +299,15 @@ def _object(asked: str | urllib.request.Request, within_s: float) -> Mapping[str
             answer.read(_LARGEST_ANSWER + 1), limit=_LARGEST_ANSWER
         )
     return found
+
+
+def class_of_status(status: int | None) -> str | None:
+    """The class of a program's end by a signal, where no line tells; None: it was none.
+
+    Args:
+        status: -N: signal N; 128 + N is how a shell tells a signal of the program's own, and other
+            programs may mean something else by it.
+    """
+    if status is None or status >= 0:
+        return "crash" if status in {128 + one for one in _OF_A_CRASH} else None
+    return "crash" if -status in _OF_A_CRASH else "killed"

@@ -5,7 +5,6 @@ what a log tells of a lack of memory, and the advice for it, in memory_shortage.
 """
 
 import re
-import signal
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -61,8 +60,6 @@ TELLING = (*TELLING_WORDS, "component could not be created", "is using gpu", "mp
 # What stands before a program's own words, in any number and order.
 _PREFIX = re.compile(_TABLE["prefix"], re.VERBOSE)
 _ON_ONE_GPU = re.compile(r"Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+")
-# Signals that a program makes itself; others come from outside: a person, a scheduler, the kernel.
-_OF_A_CRASH = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 _CALM = {"I", "V", "D", "INFO", "VERBOSE", "DEBUG", "TRACE"}
 
 _SHORTAGE = toml_beside(__file__, "memory_shortage")
@@ -265,18 +262,6 @@ def classify_logs(
     if found.failure == "unknown":
         return otherwise, found.evidence, None
     return found.failure, found.evidence, found.next_step
-
-
-def class_of_status(status: int | None) -> str | None:
-    """The class of a program's end by a signal, where no line tells; None: it was none.
-
-    Args:
-        status: -N: signal N; 128 + N is how a shell tells a signal of the program's own, and other
-            programs may mean something else by it.
-    """
-    if status is None or status >= 0:
-        return "crash" if status in {128 + one for one in _OF_A_CRASH} else None
-    return "crash" if -status in _OF_A_CRASH else "killed"
 
 
 def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:

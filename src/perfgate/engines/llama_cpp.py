@@ -11,9 +11,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from perfgate.core.command import Command
+from perfgate.core.durable_files import kept_folder
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.failures import diagnose
-from perfgate.core.kept_files import kept_folder
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer, ask_here
