@@ -250,7 +250,7 @@ def test_what_the_build_could_not_be_asked_is_a_record(run, monkeypatch) -> None
     for name, told in (("build", build), ("verify", answer)):
         monkeypatch.setattr(TensorRTLLM, name, lambda *_, told=told: told)
     monkeypatch.setattr(Toolchain, "require", lambda _: None)
-    monkeypatch.setattr("perfgate.campaign.builds.build.commands_to_verify", lambda *_: ())
+    monkeypatch.setattr("perfgate.plan.calls.commands_to_verify", lambda *_: ())
     process(run).toolchain(ON_GPUS)
     (line,) = recorded(run, "unasked")
     assert (line["scenario"], line["why"]) == (ON_GPUS.id, [*why])

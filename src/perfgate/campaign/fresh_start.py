@@ -298,8 +298,8 @@ class FreshStart:
         measured = parsed_offline(program, self.scenario, what, folder)
         if not isinstance(what, LoadPoint):
             return measured
-        told = settings_facts(self.scenario, self.tools, job, measured.facts)
-        return replace(measured, facts={**told, **measured.facts})
+        settings = settings_facts(self.scenario, self.tools, job, measured.facts)
+        return replace(measured, facts={**settings, **measured.facts})
 
     def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
         with self._start_client(step.command, folder, step.role, probe, of_engine=True) as job:

@@ -17,7 +17,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import machine_store
 from perfgate.core.programs import BENCHMARK_SERVING
-from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.base import Endpoint, EngineBuild, OptionsAnswer
 from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
 from perfgate.evaluators.base import Evaluator
 from perfgate.plan.container import contained, entered
@@ -84,6 +84,18 @@ def commands_to_verify(
         InputError: as `steps`.
     """
     return tuple(call.step.command for call in _calls(scenario, build, locations, None))
+
+
+def options_answer(tools: Toolchain) -> tuple[int, OptionsAnswer]:
+    """How many commands the plan gives the programs of `tools`, and what the build says of them.
+
+    Raises:
+        InputError: as `steps`, or the build lacks an option, choice or key.
+    """
+    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
+    ask = tools.engine.verify
+    answer = OptionsAnswer() if ask is None else ask(tools.build, commands, tools.locations)
+    return len(commands), answer
 
 
 def endpoint_of(

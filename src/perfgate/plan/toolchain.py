@@ -162,7 +162,7 @@ class Toolchain:
         # A program that comes with the engine has the engine's version: the thing under test. Any
         # other is pinned, and stays told where the two happen to be equal: an engine that moves on
         # without its client would else look like another client.
-        of_engine = isinstance(program, Offline) or (program is not None and program.of_engine)
+        of_engine = program is not None and program.of_engine
         told = name if of_engine else f"{name} {self.versions.get(name, '')}"
         if isinstance(probe.what, AccuracyTask):
             return {**common, "evaluator": told}

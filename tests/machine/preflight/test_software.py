@@ -89,7 +89,7 @@ def test_a_model_from_the_hub_says_so() -> None:
     ],
 )
 def test_options_are_asked_of_engines_whose_options_move(told, outcome, found, monkeypatch) -> None:
-    asks = "perfgate.machine.preflight.software.commands_to_verify"
+    asks = "perfgate.plan.calls.commands_to_verify"
     monkeypatch.setattr(asks, lambda *arguments: ("one", "two"))
     options = judged(tools(Made(verify=told)))["options"]
     assert options.outcome == outcome

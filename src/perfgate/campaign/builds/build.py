@@ -24,7 +24,7 @@ from perfgate.engines.base import Engine, EngineBuild, OptionsAnswer, engine
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import image_facts, measured_build
 from perfgate.launchers.base import Launcher
-from perfgate.plan.calls import commands_to_verify
+from perfgate.plan.calls import options_answer
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.scenario import Scenario
 
@@ -146,9 +146,8 @@ def verify(tools: Toolchain) -> OptionsAnswer:
             unknown.
     """
     tools.require()
-    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    ask = tools.engine.verify
-    return OptionsAnswer() if ask is None else ask(tools.build, commands, tools.locations)
+    _, answer = options_answer(tools)
+    return answer
 
 
 def require_startable(
@@ -365,16 +364,16 @@ def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
 
 
 def _image(facts: Mapping[str, Json]) -> dict[str, str]:
-    told: dict[str, Any] = image_facts(facts)
-    if not told:
+    details: dict[str, Any] = image_facts(facts)
+    if not details:
         return {}
-    (image,) = mask_arguments([str(told["image"])])
-    digests = [str(one) for one in told.get("digests") or []]
+    (image,) = mask_arguments([str(details["image"])])
+    digests = [str(one) for one in details.get("digests") or []]
     own = [one for one in digests if one.partition("@")[0] == without_tag(image)]
     digest = (own or digests or [""])[0]
     if not own and digest:  # the same content, known under another registry's name
         image = digest.partition("@")[0]
-    image_id = str(told.get("id") or "")
+    image_id = str(details.get("id") or "")
     return {"image": image, "digest": digest.partition("@")[2], "image_id": image_id}
 
 

@@ -155,6 +155,7 @@ class References:
     repo: EngineRepo | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
     _read: dict[Probe, Stored] = field(default_factory=dict)
+    _noise: dict[Machine, Learnt] = field(default_factory=dict)
 
     def stored(self, probe: Probe) -> Stored:
         """The baselines of a probe, read once: they must not change under a running campaign.
@@ -222,9 +223,14 @@ class References:
     def _document(self) -> Documented | None:
         return documented_values(self.tools.scenario)
 
-    @cached_property
+    @property
     def _learnt(self) -> Learnt | None:
-        return None if self.synthetic else read_noise(self.tools.scenario, self.machine)
+        """What is known of the noise on the machine that measures; nodes may prove to be others."""
+        if self.synthetic:
+            return None
+        if self.machine not in self._noise:
+            self._noise[self.machine] = read_noise(self.tools.scenario, self.machine)
+        return self._noise[self.machine]
 
 
 def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:

@@ -11,12 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 
 from perfgate.clients import datasets
-from perfgate.clients.base import Offline
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.redaction import redact
-from perfgate.engines.base import OptionsAnswer, engine
+from perfgate.engines.base import engine
 from perfgate.evaluators import trtllm_eval
 from perfgate.machine.preflight.check import (
     HERE,
@@ -28,7 +27,7 @@ from perfgate.machine.preflight.check import (
     gib,
     judged,
 )
-from perfgate.plan.calls import commands_to_verify
+from perfgate.plan.calls import options_answer
 from perfgate.plan.toolchain import Toolchain
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
@@ -135,7 +134,7 @@ def _evaluators(tools: Toolchain) -> str:
     """Those that are programs of their own, which no build of the engine is asked for."""
     return ", ".join(
         f"{program.name} of the engine"
-        if isinstance(program, Offline) or program.of_engine
+        if program.of_engine
         else f"{program.name} {tools.version_of(program)}"
         for program in tools.evaluators.values()
     )
@@ -156,11 +155,9 @@ def _model(tools: Toolchain) -> Finding:
 
 
 def _options(tools: Toolchain) -> str | Finding:
-    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    ask = tools.engine.verify
-    told = OptionsAnswer() if ask is None else ask(tools.build, commands, tools.locations)
-    found = _line("; ".join((f"those of {len(commands)} commands", *chain(*told))))
-    return Finding("unknown" if told.unasked else "warning", found) if any(told) else found
+    commands, answer = options_answer(tools)
+    found = _line("; ".join((f"those of {commands} commands", *chain(*answer))))
+    return Finding("unknown" if answer.unasked else "warning", found) if any(answer) else found
 
 
 def _line(value: object) -> str:
