@@ -50,8 +50,6 @@ _STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p99": "p99"}
 class AIPerf(Client):
     """AIPerf with synthetic prompts of one length and answers of one length."""
 
-    name = "aiperf"
-
     def version(self, locations: Locations) -> str:
         """See `Client.version`."""
         return program_version(PROGRAM, locations, _VERSION_WITHIN_S)

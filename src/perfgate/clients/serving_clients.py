@@ -229,7 +229,6 @@ def _printed(folder: Path) -> tuple[str, ...]:
 class BenchmarkServing(ServingClient):
     """Random prompts of one length, or ShareGPT's. Its release is the engine's."""
 
-    name = "benchmark_serving"
     of_engine = True
     program = programs.BENCHMARK_SERVING
 
@@ -271,7 +270,6 @@ class VllmBenchmarkServing(ServingClient):
     interpreter has: a script has none.
     """
 
-    name = "vllm-benchmark-serving"
     source = "vllm"
     program = programs.VLLM_SCRIPT
     page = "benchmark_serving.py"
@@ -309,7 +307,6 @@ class VllmBenchmarkServing(ServingClient):
 class VllmBench(VllmBenchmarkServing):
     """The same client, from when it became a command of vllm."""
 
-    name = "vllm-bench"
     program = programs.VLLM
     page = "vllm bench serve"
     words = ("bench", "serve")
@@ -330,7 +327,6 @@ class VllmBench(VllmBenchmarkServing):
 class SglangBench(ServingClient):
     """Random token ids of one length, or ShareGPT's conversations."""
 
-    name = "sglang-bench"
     source = "sglang"
     program = programs.SGLANG_BENCH
     page = "sglang.bench_serving"
