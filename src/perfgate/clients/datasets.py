@@ -4,7 +4,7 @@ Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_ll
 """
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,38 +13,18 @@ from perfgate.core import json_text
 from perfgate.core.errors import InputError
 from perfgate.core.locations import DATASETS, Locations
 from perfgate.core.remembered import file_sha256
+from perfgate.core.toml_table import toml_beside
 from perfgate.core.untrusted_files import open_input
 from perfgate.engines.tensorrt_llm.checkout import GPQA_QUESTIONS
 from perfgate.scenarios.scenario import Scenario
 
-ON_PAPER = Path("YOUR_DATASET.jsonl")
-SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
-# Of the file that its page on the hub shows: 94,145 conversations.
-SHAREGPT_SHA256 = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
-GPQA_DIAMOND = "gpqa_diamond.csv"
-GPQA_FOLDER = "gpqa"
-
-_SHAREGPT_FROM = (
-    "download it from https://huggingface.co/datasets/anon8231489123/ShareGPT_Vicuna_unfiltered "
-    f"(GPUStack H200 lab, section 'Benchmark Script') into the folder that {DATASETS} names"
-)
-_GPQA_ACCESS = (
-    "its licence asks for an account: request access at "
-    "https://huggingface.co/datasets/Idavidrein/gpqa, "
-)
-_GPQA_FROM = (
-    f"{_GPQA_ACCESS}download gpqa_diamond.csv (DeepSeek-V3 example, section 'Run evaluation on "
-    f"GPQA dataset') into the folder that {DATASETS} names"
-)
-_GPQA_FOLDER_FROM = (
-    f"{_GPQA_ACCESS}then `hf download --repo-type dataset Idavidrein/gpqa --local-dir "
-    f"{GPQA_FOLDER}` in the folder that {DATASETS} names"
-)
-_FORMAT = 'one JSON object a line: {"task_id": 0, "prompt": "…", "output_tokens": 2048}'
-_REAL_WHY = (
-    "MTP's acceptance rate, and with it the result, depends on real prompts (best-practice "
-    "document, section 'Dataset preparation')"
-)
+_TABLE = toml_beside(__file__, "datasets")
+_FILES: Mapping[str, str] = {name: one["file"] for name, one in _TABLE.items()}
+SHAREGPT, GPQA_DIAMOND = _FILES["sharegpt"], _FILES["gpqa_diamond"]
+GPQA_FOLDER, ON_PAPER = _FILES["gpqa_folder"], Path(_FILES["real"])
+SHAREGPT_SHA256: str = _TABLE["sharegpt"]["sha256"]
+_FORMAT, _REAL_WHY = _TABLE["real"]["format"], _TABLE["real"]["why"]
+_SHAREGPT_FROM: str = _TABLE["sharegpt"]["from"]
 
 
 def real_dataset(scenario: Scenario, locations: Locations) -> Path:
@@ -133,7 +113,7 @@ def gpqa_diamond(locations: Locations) -> Path:
     """
     if locations.on_paper:
         return Path(GPQA_DIAMOND)
-    return _gpqa(GPQA_DIAMOND, locations, _GPQA_FROM)
+    return _gpqa(GPQA_DIAMOND, locations, _TABLE["gpqa_diamond"]["from"])
 
 
 def of_trtllm_eval(task: str, locations: Locations) -> Path | None:
@@ -149,8 +129,9 @@ def of_trtllm_eval(task: str, locations: Locations) -> Path | None:
     if locations.on_paper:
         return Path(GPQA_FOLDER) if is_gpqa else None
     if is_gpqa:
-        path = _gpqa(f"{GPQA_FOLDER}/{GPQA_DIAMOND}", locations, _GPQA_FOLDER_FROM)
-        _find([f"{GPQA_FOLDER}/README.md"], locations, _GPQA_FOLDER_FROM)
+        hint = _TABLE["gpqa_folder"]["from"]
+        path = _gpqa(f"{GPQA_FOLDER}/{GPQA_DIAMOND}", locations, hint)
+        _find([f"{GPQA_FOLDER}/README.md"], locations, hint)
         return path.parent
     folder = None if locations.datasets is None else locations.datasets / task
     return folder if folder is not None and folder.is_dir() else None
