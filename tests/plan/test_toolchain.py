@@ -12,9 +12,7 @@ from perfgate.core.paths import repository
 from perfgate.engines.base import Engine, engine
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT
-from perfgate.plan.registered import registered
-from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import BuildOverride, said_of, toolchain_for
+from perfgate.plan.toolchain import BuildOverride, registered, said_of, toolchain_for, uncovered
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe, all_probes, load_probes
 from perfgate.scenarios.scenario import Scenario

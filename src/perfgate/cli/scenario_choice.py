@@ -11,9 +11,7 @@ from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.locations import Locations
 from perfgate.core.paths import scenario_folders
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.plan.registered import registered
-from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import said_of
+from perfgate.plan.toolchain import registered, said_of, uncovered
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.marker_expression import parse
