@@ -43,8 +43,7 @@ def secrets_in(files: Sequence[Path]) -> Iterator[str]:
         kinds = (one.__name__ for one in get_mapping_from_secret_type_to_class().values())
         settings.disable_plugins(*(LEFT_OUT & set(kinds)))
         found = SecretsCollection(root=str(ROOT))
-        for file in files:
-            found.scan_file(str(file))
+        found.scan_files(*map(str, files))
         for name, secret in found:
             yield f"{name}:{secret.line_number}: {secret.type}"
 
