@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from perfgate.baselines import Store
-from perfgate.core.durable_files import checksum_of, first_checksum, sealed
+from perfgate.core.files.durable_files import checksum_of, first_checksum, sealed
 from perfgate.core.plain import from_plain
 from perfgate.reports.histories import gathered_histories
 from perfgate.reports.run_report import RunReport, report_of

@@ -12,8 +12,7 @@ from statistics import median
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, lookup
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Rule, Verdict
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.performance import PerformanceTest

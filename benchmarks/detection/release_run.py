@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks.detection.draws import SCENARIOS, Values, source
 from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
+from perfgate.core.files.paths import packaged
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.paths import packaged
 from perfgate.judging.assembly.bands import band_of, sigma_of
 from perfgate.judging.forecast.simulation import (
     IN_SESSION,

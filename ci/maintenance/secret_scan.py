@@ -24,9 +24,9 @@ LEFT_OUT = frozenset(
 )
 # Tests of masking, whose secrets are made up.
 MADE_UP = (
-    "tests/core/test_command.py",
-    "tests/core/test_raw_log.py",
-    "tests/core/test_environment_variables.py",
+    "tests/core/programs/test_command.py",
+    "tests/core/programs/test_raw_log.py",
+    "tests/core/programs/test_environment_variables.py",
     "tests/core/test_redaction.py",
     "tests/data/redaction.toml",
     "tests/suite/planted.py",

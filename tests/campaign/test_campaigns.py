@@ -17,7 +17,7 @@ from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.selection import measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, RunError
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild, OptionsAnswer
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM

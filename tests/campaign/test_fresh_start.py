@@ -22,10 +22,10 @@ from tables import each
 from perfgate.campaign.builds.build import Build
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start, made_once
 from perfgate.clients.base import client
-from perfgate.core.command import Command, Step
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs.command import Command, Step
+from perfgate.core.programs.locations import Installation, Locations
 from perfgate.engines.base import Engine, EngineBuild
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement

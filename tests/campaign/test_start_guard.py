@@ -18,7 +18,7 @@ from perfgate.campaign.schedule import Start, StartRole
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.core.programs.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement

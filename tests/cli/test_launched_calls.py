@@ -9,7 +9,7 @@ from tables import each
 
 from perfgate.cli.launched_calls import PLACES, launched_calls
 from perfgate.core.errors import InputError
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
 from perfgate.engines.base import EngineBuild
 from perfgate.launchers.site import Site
 from perfgate.scenarios.files import load_scenarios

@@ -15,7 +15,7 @@ from building import SCENARIO
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.core.command import Command, Role, Step
+from perfgate.core.programs.command import Command, Role, Step
 from perfgate.engines.base import EngineBuild
 from perfgate.launchers.local.launcher import free_port
 from perfgate.plan.script import Readiness, script

@@ -21,7 +21,7 @@ from tables import each
 
 from perfgate.cli import release_signature
 from perfgate.cli.main import main
-from perfgate.core.rule import VERSION as RULE
+from perfgate.core.verdict import RULE_VERSION
 from perfgate.release import pack_archive
 from perfgate.release.attestation import envelope
 from perfgate.release.keys import as_policy_has_it, make_keys, read_private_key
@@ -320,7 +320,14 @@ REFUSED: dict[Status, dict[str, tuple[Any, ...]]] = {
             *(rearchive, replace, MANIFEST, f'"perfgate": "{version("perfgate")}"'),
             '"perfgate": "0.0.9"',
         ),
-        "another rule": ("rule", rearchive, replace, MANIFEST, f'"rule": "{RULE}"', '"rule": "0"'),
+        "another rule": (
+            "rule",
+            rearchive,
+            replace,
+            MANIFEST,
+            f'"rule": "{RULE_VERSION}"',
+            '"rule": "0"',
+        ),
     },
 }
 # Of somebody with the right key, who made a whole pack; what `sign` refuses, too.

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from perfgate.core import json_text
-from perfgate.core.durable_files import read_json, require_version
 from perfgate.core.errors import InputError
+from perfgate.core.files import json_text
+from perfgate.core.files.durable_files import read_json, require_version
 from perfgate.scenarios.problem import Keys, dotted
 from perfgate.scenarios.schema import read_schema
 

@@ -22,9 +22,9 @@ from perfgate.baselines.recording import candidates_of
 from perfgate.cli.baseline_diff import plain_promotion, print_promotion
 from perfgate.cli.output import add_format, answer, print_json, refuse_given
 from perfgate.cli.scenario_choice import add_import, load
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
-from perfgate.core.paths import baselines_folder
+from perfgate.core.files.durable_files import write_text
+from perfgate.core.files.paths import baselines_folder
 from perfgate.core.redaction import redact, visible
 from perfgate.judging.acceptance import Promotion, Proposal, promote, propose
 from perfgate.reports.proposal_text import body, message, subject

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from perfgate.core.command import Command, Step
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command, Step
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
 from perfgate.launchers.docker import containers

@@ -10,9 +10,9 @@ from perfgate.baselines.waivers.file import default_file
 from perfgate.cli.release_check import add_evidence, suite_tests_of
 from perfgate.cli.scenario_choice import add_folder
 from perfgate.core.errors import InputError
-from perfgate.core.paths import scenario_folders
+from perfgate.core.files.paths import scenario_folders
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.redaction import visible
-from perfgate.core.untrusted_files import read_input
 from perfgate.core.verdict import counted
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import LARGEST_PACK, write_pack

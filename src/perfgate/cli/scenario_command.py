@@ -11,9 +11,9 @@ from pathlib import Path
 from perfgate.cli.launched_calls import PLACES, launched_calls
 from perfgate.cli.output import print_json, print_script, refuse_given
 from perfgate.cli.scenario_choice import add_folder, build_of, load, shaped
-from perfgate.core.command import Step
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
+from perfgate.core.programs.command import Step
+from perfgate.core.programs.locations import Locations
 from perfgate.core.redaction import mask, mask_arguments, mask_environment
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.measured import inert_notes

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from perfgate.core.errors import FAILURES
-from perfgate.core.raw_log import lines_with
+from perfgate.core.files.remembered import toml_beside
+from perfgate.core.programs.raw_log import lines_with
 from perfgate.core.redaction import COLOUR, redact
-from perfgate.core.toml_table import toml_beside
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 _MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from perfgate.core.command import Command
 from perfgate.core.errors import PerfgateError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.programs import Program
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.engines import weights
 from perfgate.engines.in_force import InForce

@@ -10,12 +10,12 @@ from typing import Literal, Self
 
 import psutil
 
-from perfgate.core import raw_log
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.programs import Program
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.plan.container import Runtime

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.core.program_query import ask_here
+from perfgate.core.programs.program_query import ask_here
 from perfgate.scenarios.scenario import Hardware, Launch
 
 _QUERY_S = 30.0

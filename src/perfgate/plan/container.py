@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
-from perfgate.core.programs import DOCKER
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import DOCKER
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.scenarios.scenario import Container, Scenario
 

@@ -4,8 +4,8 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
-from perfgate.core.environment_variables import export_line
-from perfgate.core.programs import TRTLLM_LAUNCH
+from perfgate.core.programs.environment_variables import export_line
+from perfgate.core.programs.programs import TRTLLM_LAUNCH
 from perfgate.core.redaction import escaped
 
 _OPTION = re.compile(r"-{1,2}[A-Za-z]\S*")  # a negative number is a value
@@ -33,7 +33,7 @@ def call(argv: Sequence[str], indent: str = "  ", written: Callable[[str], str] 
 
 
 def exports(variables: Mapping[str, str]) -> list[str]:
-    """One for each variable, with its value or asking for it: see `core.environment_variables`."""
+    """One for each variable, with its value or asking for it: see `environment_variables`."""
     return [export_line(name, value) for name, value in variables.items()]
 
 

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple, Self, get_args
 
 from perfgate.campaign.selection import Selected, selected_with, suite_tests
 from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.core.untrusted_files import read_input
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.files import LoadedSuite

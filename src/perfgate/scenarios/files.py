@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.files.paths import packaged
 from perfgate.core.measurement import Json
-from perfgate.core.paths import packaged
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import broken_claim_rules
 from perfgate.scenarios.markers import (

@@ -7,7 +7,7 @@ an evaluator or a marker is known needs more than the scenario: `vocabulary`, `m
 
 from collections.abc import Callable, Iterator, Mapping
 
-from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
+from perfgate.core.verdict import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.scenarios.extra_options import extra_option_rules
 from perfgate.scenarios.markers import HARDWARE_MARKERS, KIND_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import metric_rules

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError, did_you_mean
+from perfgate.core.files.durable_files import read_json
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import control_character_in, escaped
 from perfgate.scenarios.problem import Keys, Problem

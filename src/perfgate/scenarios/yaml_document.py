@@ -17,8 +17,8 @@ from pathlib import Path
 import yaml
 
 from perfgate.core.errors import InputError
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Json
-from perfgate.core.untrusted_files import read_input
 from perfgate.scenarios.problem import Keys, Problem
 
 LARGEST_FILE = 2**20  # bytes: some 500 scenarios as they are written by hand

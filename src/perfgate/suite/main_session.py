@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from perfgate.baselines.recording import record_in_run
 from perfgate.campaign.resume import call_of
 from perfgate.campaign.selection import Selected
-from perfgate.core.durable_files import cannot_write
 from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.files.durable_files import cannot_write
 from perfgate.core.output_stream import OutputStream
 from perfgate.launchers.base import launcher
 from perfgate.reports.merge import conclude

@@ -17,8 +17,8 @@ import pluggy
 import pytest
 
 import perfgate
-from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.errors import PerfgateError
+from perfgate.core.files.durable_files import cannot_write, is_unwritable
 from perfgate.core.output_stream import OutputStream, standard_streams
 from perfgate.runs.exit_status import ExitStatus, worst
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from perfgate.baselines.waivers.waiver import Waiver
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.paths import found_in_repository
+from perfgate.core.files.paths import found_in_repository
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.metric_rules import unknown_metric
 from perfgate.scenarios.problem import Problem

@@ -16,9 +16,9 @@ from perfgate.baselines.baseline import BuildSource, without_tag
 from perfgate.campaign.builds.words import Injection, inject, parse_injection
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
-from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Json, Measurement
-from perfgate.core.programs import Program
+from perfgate.core.programs.locations import Installation, Locations
+from perfgate.core.programs.programs import Program
 from perfgate.core.redaction import MASK, mask_arguments
 from perfgate.engines.base import Engine, EngineBuild, OptionsAnswer, engine
 from perfgate.judging.assembly.judge_input import Outcome

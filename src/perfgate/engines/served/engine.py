@@ -12,8 +12,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import NOWHERE, ON_PAPER, Endpoint, Engine, EngineBuild, OptionsAnswer
 from perfgate.engines.definitions import Definitions

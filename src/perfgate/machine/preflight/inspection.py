@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.core.errors import PerfgateError, RunError
+from perfgate.core.files.paths import machine_store
 from perfgate.core.measurement import Json
-from perfgate.core.paths import machine_store
-from perfgate.core.program_query import Answer, NoStatus, ask_here
-from perfgate.core.programs import DOCKER
+from perfgate.core.programs.program_query import Answer, NoStatus, ask_here
+from perfgate.core.programs.programs import DOCKER
 from perfgate.machine.hardware import Machine
 from perfgate.machine.preflight.check import (
     HERE,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each, tables_of
 
-from perfgate.core.command import Command
-from perfgate.core.environment_variables import ASKED
 from perfgate.core.errors import InputError
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.environment_variables import ASKED
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 

@@ -1,12 +1,26 @@
-"""Remembered: what was read of a file, as long as nothing about the file has changed."""
+"""Remembered: what was read of a file, as long as nothing about the file has changed; for good,
+tables of perfgate's own: facts that lie as data beside the module that uses them.
+"""
 
 import hashlib
+import tomllib
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
+
+
+@cache
+def toml_beside(module_file: str, name: str) -> dict[str, Any]:
+    """The table ``NAME.toml`` in the folder of a module, read once.
+
+    Args:
+        module_file: ``__file__`` of the module.
+        name: the table's name without its ending.
+    """
+    return tomllib.loads(Path(module_file).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def remembered(most: int) -> Callable[[Callable[[Path], Value]], Callable[[Path], Value]]:

@@ -7,13 +7,13 @@ from tables import each
 
 from perfgate.baselines import suite_store
 from perfgate.baselines.waivers.file import load_waivers
-from perfgate.core import paths
 from perfgate.core.errors import InputError
-from perfgate.core.paths import baselines_folder, machine_store, repository, scenario_folders
+from perfgate.core.files import paths
+from perfgate.core.files.paths import baselines_folder, machine_store, repository, scenario_folders
 from perfgate.evaluators.lm_eval import folder_of
 from perfgate.launchers.site import load_site
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 NOBODY = 65534
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
@@ -34,7 +34,7 @@ def wheel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed package in place of the checkout."""
     installed = folder / "lib" / "perfgate"
     (installed / "packaged").mkdir(parents=True)
-    monkeypatch.setattr(paths, "__file__", str(installed / "core" / "paths.py"))
+    monkeypatch.setattr(paths, "__file__", str(installed / "core" / "files" / "paths.py"))
     return installed
 
 
@@ -236,7 +236,7 @@ def test_the_checkout_that_perfgate_runs_from_is_believed(tmp_path, monkeypatch)
     """In a container it is often another user's; its code runs already."""
     checkout = gate(tmp_path / "checkout")
     checkout.chmod(0o777)
-    monkeypatch.setattr(paths, "__file__", f"{checkout}/src/perfgate/core/paths.py")
+    monkeypatch.setattr(paths, "__file__", f"{checkout}/src/perfgate/core/files/paths.py")
     monkeypatch.chdir(checkout)
     assert repository() == checkout
     assert machine_store() == checkout / ".perfgate"

@@ -25,9 +25,14 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.untrusted_files import open_regular, opened_regular, read_input, read_regular
+from perfgate.core.files import json_text
+from perfgate.core.files.untrusted_files import (
+    open_regular,
+    opened_regular,
+    read_input,
+    read_regular,
+)
 
 CHECKSUMS = "checksums.json"  # in each kept folder, about the files beside it
 ANOTHER_STORE = "free space, or choose another folder with PERFGATE_HOME"

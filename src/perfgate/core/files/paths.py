@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
-from perfgate.core.remembered import remembered
-from perfgate.core.untrusted_files import doubt, keeps_its_entries, read_input
+from perfgate.core.files.remembered import remembered
+from perfgate.core.files.untrusted_files import doubt, keeps_its_entries, read_input
 
 ROOT = "PERFGATE_ROOT"
 HOME = "PERFGATE_HOME"
@@ -43,7 +43,7 @@ def packaged() -> Path:
 @cache  # it is asked for with every file
 def _brought_along(module: str) -> Path:
     above = Path(module).resolve().parents
-    return above[1] / "packaged" if (above[1] / "packaged").is_dir() else above[3]
+    return above[2] / "packaged" if (above[2] / "packaged").is_dir() else above[4]
 
 
 def repository() -> Path:

@@ -4,9 +4,16 @@ import tracemalloc
 
 import pytest
 
-from perfgate.core import raw_log
 from perfgate.core.failures import classify_logs
-from perfgate.core.raw_log import LONGEST_LINE, LONGEST_SHOWN, end_of, lines, lines_with, tail
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.raw_log import (
+    LONGEST_LINE,
+    LONGEST_SHOWN,
+    end_of,
+    lines,
+    lines_with,
+    tail,
+)
 
 
 @pytest.fixture

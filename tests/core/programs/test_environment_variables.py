@@ -5,12 +5,12 @@ from pathlib import Path
 
 from tables import each
 
-from perfgate.core import environment_variables, programs
-from perfgate.core.environment_variables import known_variables, unknown_variables
-from perfgate.core.programs import PROGRAM_PREFIX, Program
+from perfgate.core.programs import environment_variables, programs
+from perfgate.core.programs.environment_variables import known_variables, unknown_variables
+from perfgate.core.programs.programs import PROGRAM_PREFIX, Program
 from perfgate.engines.llama_cpp import MODELS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SOURCES = ROOT / "src" / "perfgate"
 NAMES = {one.name for one in known_variables() if "<" not in one.name}  # the rest are families
 # A name in quotes is read, set or told to a person; one in running text is only spoken of.

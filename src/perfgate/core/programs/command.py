@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from perfgate.core.environment_variables import export_line
+from perfgate.core.programs.environment_variables import export_line
 from perfgate.core.redaction import holds_secret, mask_arguments, remember
 
 _NOT_IN_QUOTES = re.compile(r"[^\w*=:/.,@ -]")  # within double quotes and braces of a shell

@@ -12,10 +12,10 @@ import pytest
 from refusals import refused
 from tables import each
 
-from perfgate.core import programs
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import DATASETS, HOSTS, MODELS, Installation, Locations
-from perfgate.core.programs import LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE, Program
+from perfgate.core.programs import programs
+from perfgate.core.programs.locations import DATASETS, HOSTS, MODELS, Installation, Locations
+from perfgate.core.programs.programs import LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE, Program
 
 TOOL = Program("some.tool-x", "sometool", "the package some-tool")
 SERVER = Program("some.server", "someserver", "the engine")

@@ -22,8 +22,9 @@ from power_cut import Disk
 from refusals import refused
 from tables import each
 
-from perfgate.core import durable_files
-from perfgate.core.durable_files import (
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.files import durable_files
+from perfgate.core.files.durable_files import (
     CHECKSUMS,
     append_line,
     kept_folder,
@@ -32,7 +33,6 @@ from perfgate.core.durable_files import (
     write_json,
     write_text,
 )
-from perfgate.core.errors import InputError, RunError
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
@@ -44,7 +44,7 @@ JSON = st.recursive(
 APPEND = """
 import sys
 from pathlib import Path
-from perfgate.core.durable_files import append_line
+from perfgate.core.files.durable_files import append_line
 for number in range(int(sys.argv[3])):
     append_line(Path(sys.argv[1]), {"who": sys.argv[2], "n": number, "text": "é×" * 5000})
 """

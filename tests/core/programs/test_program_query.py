@@ -12,8 +12,8 @@ from witnesses import eventually
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.gate_repo import GateRepo, git_state
-from perfgate.core.locations import Locations
-from perfgate.core.program_query import QUIET, Answer, NoStatus, ask_here, git_answer
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.program_query import QUIET, Answer, NoStatus, ask_here, git_answer
 from perfgate.engines.served.discovery import question
 from perfgate.engines.tensorrt_llm.installed_options import installed
 from perfgate.machine.conditions.processes import began

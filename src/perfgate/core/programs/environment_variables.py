@@ -16,9 +16,9 @@ from functools import cache
 from typing import Literal, get_args
 
 from perfgate.core.errors import InputError, nearest
-from perfgate.core.programs import PROGRAM_PREFIX, program_variables
+from perfgate.core.files.remembered import toml_beside
+from perfgate.core.programs.programs import PROGRAM_PREFIX, program_variables
 from perfgate.core.redaction import holds_secret, is_secret, mask_environment
-from perfgate.core.toml_table import toml_beside
 
 PREFIX = "PERFGATE_"
 _STANDINS = "PERFGATE_STANDIN_"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Self
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.paths import named_folder
-from perfgate.core.program_query import Answer, ContainerQuery, ask_here
-from perfgate.core.programs import Program, words_of
+from perfgate.core.files.paths import named_folder
+from perfgate.core.programs.program_query import Answer, ContainerQuery, ask_here
+from perfgate.core.programs.programs import Program, words_of
 
 MODELS = "PERFGATE_MODELS"
 DATASETS = "PERFGATE_DATASETS"

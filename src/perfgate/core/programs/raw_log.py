@@ -9,8 +9,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from perfgate.core.files.untrusted_files import UntrustedFile, open_regular
 from perfgate.core.redaction import redacted_lines
-from perfgate.core.untrusted_files import UntrustedFile, open_regular
 
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR  # the mode of a raw log
 LONGEST_LINE = 64 * 1024  # bytes of a line that are looked at

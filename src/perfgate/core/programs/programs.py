@@ -19,7 +19,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.toml_table import toml_beside
+from perfgate.core.files.remembered import toml_beside
 
 PROGRAM_PREFIX = "PERFGATE_PROGRAM_"
 _variables: dict[str, bool] = {}

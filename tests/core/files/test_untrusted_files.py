@@ -9,8 +9,8 @@ import pytest
 from refusals import refused
 from tables import each
 
-from perfgate.core import untrusted_files
-from perfgate.core.untrusted_files import UntrustedFile, doubt, opened_regular, read_input
+from perfgate.core.files import untrusted_files
+from perfgate.core.files.untrusted_files import UntrustedFile, doubt, opened_regular, read_input
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 NOBODY = 65534
