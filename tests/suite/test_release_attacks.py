@@ -19,8 +19,8 @@ from msgspec import structs
 from registered_standins import registered_standins
 from tables import each
 
-from perfgate.cli import release_signature
 from perfgate.cli.main import main
+from perfgate.cli.release import signature
 from perfgate.core.verdict import RULE_VERSION
 from perfgate.release import pack_archive
 from perfgate.release.attestation import envelope
@@ -401,7 +401,7 @@ def test_an_older_pack_has_expired(monkeypatch: Patch, capsys: Capture) -> None:
         def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
             return datetime.now(tz) + timedelta(days=30)
 
-    monkeypatch.setattr(release_signature, "datetime", Later)
+    monkeypatch.setattr(signature, "datetime", Later)
     assert verify("--commit", COMMIT) == Status.EXPIRED
     assert "stale" in capsys.readouterr().err
     at = datetime.now(UTC).isoformat()

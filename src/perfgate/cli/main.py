@@ -17,8 +17,8 @@ from perfgate.core.files.paths import packaged
 from perfgate.core.output_stream import standard_streams
 from perfgate.runs.exit_status import ExitStatus
 
-# Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
-# only the chosen one is imported, so that --help is quick.
+# Command → what it is for. The module or package of that name in perfgate.cli adds its options and
+# runs it; only the chosen one is imported, so that --help is quick.
 COMMANDS = {
     "init": "lay out a gate repository for your baselines and scenarios",
     "scenarios": "list, show and validate scenarios; their commands",

@@ -1,7 +1,4 @@
-"""`perfgate release`: hold runs against a policy, pack the evidence, sign it, verify it.
-
-docs/reference/release.md has the exit statuses of its verbs.
-"""
+"""The verbs of `perfgate release`; a refusal ends each with a status of its own."""
 
 import argparse
 import functools
@@ -9,9 +6,9 @@ import inspect
 import sys
 from collections.abc import Callable
 
-from perfgate.cli.release_check import add_check
-from perfgate.cli.release_pack import add_pack
-from perfgate.cli.release_signature import add_keygen, add_sign, add_verify
+from perfgate.cli.release.check import add_check
+from perfgate.cli.release.pack import add_pack
+from perfgate.cli.release.signature import add_keygen, add_sign, add_verify
 from perfgate.release.release_status import ReleaseRefused
 
 Verb = Callable[[argparse.Namespace], int]

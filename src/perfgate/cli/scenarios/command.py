@@ -8,9 +8,9 @@ import argparse
 import re
 from pathlib import Path
 
-from perfgate.cli.launched_calls import PLACES, launched_calls
 from perfgate.cli.output import print_json, print_script, refuse_given
 from perfgate.cli.scenario_choice import add_folder, build_of, load, shaped
+from perfgate.cli.scenarios.launched_calls import PLACES, launched_calls
 from perfgate.core.measurement import Json
 from perfgate.core.programs.command import Step
 from perfgate.core.programs.locations import Locations

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from perfgate.baselines.waivers.file import default_file
-from perfgate.cli.release_check import add_evidence, suite_tests_of
+from perfgate.cli.release.check import add_evidence, suite_tests_of
 from perfgate.cli.scenario_choice import add_folder
 from perfgate.core.errors import InputError
 from perfgate.core.files.paths import scenario_folders

@@ -1,11 +1,4 @@
-"""`perfgate baseline`: the life of a baseline, from a run to its retirement.
-
-A recorded run becomes a candidate in the machine's own store; only a person's `promote`, with name
-and reason, moves a candidate into the suite's committed store. docs/how-to/baselines.md
-
-Exit status: 0 done, 2 refused or wrong usage; what is refused changes nothing, but that starts of a
-run that proves nothing are still noted in the noise history.
-"""
+"""The verbs of `perfgate baseline`; what runs the short ones."""
 
 import argparse
 from collections.abc import Callable
@@ -25,7 +18,7 @@ from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.recording import record_candidates
-from perfgate.cli import baseline_diff, baseline_history, baseline_promote
+from perfgate.cli.baseline import diff, history, promote
 from perfgate.cli.output import add_format, answer, table, verb_maker
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
@@ -60,13 +53,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--fresh", action="store_true", help="discard earlier sessions of the build")
 
     summary = "accept a candidate, or make a branch or patch of runs"
-    baseline_promote.add_options(make("promote", summary))
+    promote.add_options(make("promote", summary))
 
     add = add_verb("ready", _ready, "list scenarios that runs recorded often enough")
     add("folder", type=Path, nargs="+", metavar="RUN", help="a run folder")
 
-    baseline_diff.add_options(make("diff", "show what moved between two baselines"))
-    baseline_history.add_options(make("history", "list all baselines of a scenario, oldest first"))
+    diff.add_options(make("diff", "show what moved between two baselines"))
+    history.add_options(make("history", "list all baselines of a scenario, oldest first"))
 
     add = add_verb("retire", _retire, "stop comparing with a baseline")
     add("file", type=Path, help="the baseline's file, which stays in git")

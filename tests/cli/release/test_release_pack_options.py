@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from perfgate.cli.release_pack import _require_consent, size
+from perfgate.cli.release.pack import _require_consent, size
 from perfgate.core.errors import InputError
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfgate.cli.output import add_format, described, print_json, print_table
-from perfgate.cli.release_check import suite_tests_of, time_option
+from perfgate.cli.release.check import suite_tests_of, time_option
 from perfgate.cli.scenario_choice import add_import
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain

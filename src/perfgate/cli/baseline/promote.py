@@ -19,7 +19,7 @@ from perfgate.baselines.gate_repo import GateRepo
 from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.proposable_runs import require_proposable
 from perfgate.baselines.recording import candidates_of
-from perfgate.cli.baseline_diff import plain_promotion, print_promotion
+from perfgate.cli.baseline.diff import plain_promotion, print_promotion
 from perfgate.cli.output import add_format, answer, print_json, refuse_given
 from perfgate.cli.scenario_choice import add_import, load
 from perfgate.core.errors import InputError

@@ -1,4 +1,4 @@
-"""`perfgate scenarios`: list, show and validate the scenarios of the suite, and their commands."""
+"""The verbs of `perfgate scenarios`; what runs all but `command`."""
 
 import argparse
 from collections import Counter
@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from perfgate.campaign.selection import markers_of_selected
-from perfgate.cli import scenario_command
 from perfgate.cli.output import add_format, answer, table, verb_maker
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
+from perfgate.cli.scenarios import command as command_verb
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
 from perfgate.core.redaction import mask_plain
@@ -48,7 +48,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_format(verb)
 
     summary = "print what a run would start, as a script or JSON"
-    scenario_command.add_options(make("command", summary))
+    command_verb.add_options(make("command", summary))
 
     verb = make("validate", "check scenario files and report all errors", _validate)
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")

@@ -7,7 +7,7 @@ import pytest
 from command_line import Perfgate
 from tables import each
 
-from perfgate.cli.launched_calls import PLACES, launched_calls
+from perfgate.cli.scenarios.launched_calls import PLACES, launched_calls
 from perfgate.core.errors import InputError
 from perfgate.core.files.paths import repository
 from perfgate.engines.base import EngineBuild

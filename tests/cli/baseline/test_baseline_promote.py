@@ -15,7 +15,6 @@ from perfgate.cli.main import main
 
 SCENARIO = "h200-serve"
 HARDWARE = "1xH200"
-STANDINS = Path(__file__).parents[1] / "standins"
 _WHO = {
     f"GIT_{role}_{what}": text
     for role in ("AUTHOR", "COMMITTER")
