@@ -14,8 +14,8 @@ from typing import Any
 from perfgate.core.errors import InputError
 from perfgate.core.files import json_text
 from perfgate.core.files.durable_files import read_json, require_version
-from perfgate.scenarios.problem import Keys, dotted
 from perfgate.scenarios.schema import read_schema
+from perfgate.scenarios.yaml_document import Keys, dotted
 
 MEASURED = "numbers that come from `perfgate baseline record` and `promote` alone"
 

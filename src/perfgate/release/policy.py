@@ -22,10 +22,9 @@ from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.metric_rules import unknown_metric, unmeasured_metric
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.schema import read_schema
-from perfgate.scenarios.yaml_document import LARGEST_FILE, read_document
+from perfgate.scenarios.yaml_document import LARGEST_FILE, Keys, Problem, read_document
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
 _SHOWN = 3  # ids in a line

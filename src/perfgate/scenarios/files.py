@@ -21,12 +21,18 @@ from perfgate.scenarios.markers import (
     taken_name,
     undeclared_markers,
 )
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import Claim, Scenario, scenario_from_plain
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
-from perfgate.scenarios.yaml_document import MOST_VALUES, Document, read_document, too_many_values
+from perfgate.scenarios.yaml_document import (
+    MOST_VALUES,
+    Document,
+    Keys,
+    Problem,
+    read_document,
+    too_many_values,
+)
 
 _SCHEMA = Path(__file__).with_name("scenario.schema.json")
 

@@ -19,8 +19,7 @@ from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.files.durable_files import read_json
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import control_character_in, escaped
-from perfgate.scenarios.problem import Keys, Problem
-from perfgate.scenarios.yaml_document import MOST_ERRORS
+from perfgate.scenarios.yaml_document import MOST_ERRORS, Keys, Problem
 
 
 def _pattern(

@@ -32,8 +32,8 @@ from perfgate.engines.served.discovery import installed
 from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
 from perfgate.engines.weights import reference
 from perfgate.scenarios.extra_options import ARGS, YAML
-from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import EngineSettings, Scenario
+from perfgate.scenarios.yaml_document import Problem, dotted
 
 
 class ServedEngine(Engine):
