@@ -9,7 +9,6 @@ import errno
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from perfgate.core.command import Command
 from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.measurement import Json
+from perfgate.core.programs import on_path
 from perfgate.core.redaction import holds_secret
 from perfgate.core.untrusted_files import created_regular, make_new_folders, opened_regular
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
@@ -207,7 +207,7 @@ def _check_program(program: str, cwd: Path, env: Mapping[str, str]) -> None:
             return
         what = "is not executable" if path.exists() else "does not exist"
         raise MissingProgram(f"cannot start {program}: {path} {what}")
-    if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+    if on_path(program, env.get("PATH", os.defpath)) is None:
         raise MissingProgram(f"cannot start {program}: not found on PATH ({env.get('PATH')})")
 
 
