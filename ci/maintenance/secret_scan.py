@@ -14,8 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from detect_secrets import SecretsCollection
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+from detect_secrets.core.secrets_collection import SecretsCollection
 from detect_secrets.settings import default_settings
 
 ROOT = Path(__file__).resolve().parents[2]
