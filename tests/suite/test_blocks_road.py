@@ -28,7 +28,7 @@ def folders(suite: Suite) -> list[str]:
 
 
 def test_an_unchanged_build_is_judged_beside_itself_and_recomputed(both: Suite) -> None:
-    done = both.run(*SWEEP)
+    done = both.run(*SWEEP, traced=True)
     # Of a busy machine's time nothing is asked here; tests/judging has the verdicts of values.
     assert done.status in (0, 10), done.output
     assert "4 fresh starts beside the reference" in done.output or done.status == 0
@@ -110,7 +110,7 @@ def test_without_memory_for_two_servers_they_take_turns(both: Suite, tmp_path: P
 
 
 def test_two_builds_that_are_compared_are_up_together(both: Suite) -> None:
-    done = both.run(*POINT, ACCURACY, "-k", "c1 or sums", *SLOWER_B)
+    done = both.run(*POINT, ACCURACY, "-k", "c1 or sums", *SLOWER_B, traced=True)
     done.require(1, {"c1": "REGRESSION", "sums": "PASS"}, "pairs of blocks")
     assert {"start-1-b", "start-2-a", "start-3-b"} <= {*folders(both)}
     pairs = json.loads((both.run_folder / "standin-serve/start-1-b/c1/blocks_b.json").read_text())

@@ -31,7 +31,7 @@ def benchmarks(checkout: Suite) -> list[dict[str, Any]]:
 def unchanged(accepted: Suite, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """An unchanged build, measured and judged."""
     made = accepted.copy(tmp_path_factory.mktemp("unchanged"))
-    return made, made.run("--gate", "--benchmark-json", "benchmark.json")
+    return made, made.run("--gate", "--benchmark-json", "benchmark.json", traced=True)
 
 
 def test_an_unchanged_build_passes_with_every_record(unchanged: Measured) -> None:
@@ -73,7 +73,7 @@ def test_an_unchanged_build_passes_with_every_record(unchanged: Measured) -> Non
 
 def test_a_slowed_build_is_a_regression(unchanged: Measured, tmp_path: Path) -> None:
     checkout = unchanged[0].copy(tmp_path / "suite")
-    done = checkout.run(*SLOWER, "-n", "2", *FILES)
+    done = checkout.run(*SLOWER, "-n", "2", *FILES, traced=True)
     told = ("baseline", "measured", "artifacts:", "rerun: ", f"injected: {SLOWER[1]}")
     done.require(1, {**dict.fromkeys(PASSED, "REGRESSION"), "sums": "PASS"}, *told)
     # What was measured without the injection is the control.
