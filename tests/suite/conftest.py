@@ -82,6 +82,7 @@ def measured(promoted: Suite, tmp_path_factory: pytest.TempPathFactory) -> tuple
 def one_point(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """A checkout with a run of one test that passed, of a build whose commit is known."""
     made = make_suite(tmp_path_factory.mktemp("one_point"))
+    made.edit(*GIVEN_BAND)
     done = made.run(*POINT, "--engine-commit", "a" * 40, "--engine-version", "1.0")
     done.require(0, {"c1": "PASS"})
     return made
