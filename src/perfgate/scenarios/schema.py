@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -160,14 +160,14 @@ def with_control_characters(value: Json, at: Keys = ()) -> Iterator[Problem]:
     """The texts of a file that have control characters, names of fields among them."""
     if isinstance(value, str) and (found := control_character_in(value)) is not None:
         yield Problem(at, "a control character", found, "one line of printable text")
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name, part in value.items():
             if (found := control_character_in(str(name))) is not None:
                 path = (*at, escaped(str(name)))
                 yield Problem(path, "a control character in a name", found, "a printable name")
             else:
                 yield from with_control_characters(part, (*at, name))
-    elif isinstance(value, Sequence) and not isinstance(value, str):
+    elif isinstance(value, list):
         for number, part in enumerate(value):
             yield from with_control_characters(part, (*at, number))
 

@@ -53,7 +53,9 @@ def is_integer(value: object) -> bool:
 
 
 def _type(names: str | list[str], value: Any, _: Any, __: Any) -> bool:
-    return any(_TYPES[name](value) for name in ([names] if isinstance(names, str) else names))
+    if isinstance(names, str):
+        return _TYPES[names](value)
+    return any(_TYPES[name](value) for name in names)
 
 
 def _enum(allowed: list[Any], value: Any, _: Any, __: Any) -> bool:
@@ -64,7 +66,7 @@ def _enum(allowed: list[Any], value: Any, _: Any, __: Any) -> bool:
 
 
 def _properties(rules: Mapping[str, Any], value: Any, _: Any, whole: Any) -> bool:
-    return all(fits(rule, value[name], whole) for name, rule in rules.items() if name in value)
+    return all(fits(rules[name], part, whole) for name, part in value.items() if name in rules)
 
 
 def _additional(others: Any, value: Any, rule: Any, whole: Any) -> bool:
