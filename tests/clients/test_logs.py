@@ -21,8 +21,8 @@ from perfgate.clients.logs import (
 from perfgate.clients.report_tables import number, positive
 from perfgate.clients.trtllm_bench_report import WORDS, parse_printed
 from perfgate.core.errors import RunError
-from perfgate.core.raw_log import LONGEST_LINE
-from perfgate.core.untrusted_files import UntrustedFile
+from perfgate.core.files.untrusted_files import UntrustedFile
+from perfgate.core.programs.raw_log import LONGEST_LINE
 
 PRINTED = "Total Latency (ms):                               912656.9938"
 NOISE = b"INFO: a request was answered, and nothing is wrong\n"

@@ -21,9 +21,9 @@ from perfgate.clients.serving_clients import (
     VllmBenchmarkServing,
 )
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import SGLANG_BENCH, VLLM_SCRIPT
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import SGLANG_BENCH, VLLM_SCRIPT
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.result_formats import parse_file
 from perfgate.scenarios.scenario import LoadPoint, Workload

@@ -19,13 +19,13 @@ from perfgate.clients.report_tables import (
     require_lengths,
     require_ordered,
 )
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import lookup
-from perfgate.core.programs import AIPERF as PROGRAM
-from perfgate.core.raw_log import lines_with
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import AIPERF as PROGRAM
+from perfgate.core.programs.raw_log import lines_with
 from perfgate.core.redaction import redact
 from perfgate.scenarios.scenario import LoadPoint, Workload
 

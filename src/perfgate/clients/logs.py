@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs, own_words
-from perfgate.core.raw_log import LONGEST_LINE
+from perfgate.core.files import json_text
+from perfgate.core.files.untrusted_files import FileTooLarge, open_regular, read_regular
+from perfgate.core.programs.raw_log import LONGEST_LINE
 from perfgate.core.redaction import redact
-from perfgate.core.untrusted_files import FileTooLarge, open_regular, read_regular
 
 BLOCK = 2**20  # bytes: no report is longer
 MOST_BLOCKS = 32  # that are split into lines

@@ -12,9 +12,9 @@ from itertools import pairwise
 
 from perfgate.clients.logs import Line
 from perfgate.core.errors import RunError
+from perfgate.core.files.remembered import toml_beside
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain
-from perfgate.core.toml_table import toml_beside
 from perfgate.scenarios.scenario import Workload
 
 # Programs divide by durations that they take at slightly different moments; AIPerf's differ by

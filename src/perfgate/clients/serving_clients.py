@@ -29,12 +29,12 @@ from perfgate.clients.base import (
 from perfgate.clients.logs import content_of, decoded, left, printed
 from perfgate.clients.releases import SGLANG, VLLM, BenchOptions, Tables, release
 from perfgate.clients.report_tables import FROM_STREAM, LATENCIES, number_of, require_lengths
-from perfgate.core import programs, raw_log
-from perfgate.core.command import Command
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Locations
+from perfgate.core.files.durable_files import write_text
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs import programs, raw_log
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.tensorrt_llm.checkout import require_package
 from perfgate.scenarios.scenario import LoadPoint, Workload
 

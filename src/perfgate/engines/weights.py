@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from perfgate.core import json_text
 from perfgate.core.errors import tabled_error
-from perfgate.core.locations import MODELS, Locations
+from perfgate.core.files import json_text
+from perfgate.core.files.remembered import toml_beside
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Json
-from perfgate.core.toml_table import toml_beside
-from perfgate.core.untrusted_files import read_input
+from perfgate.core.programs.locations import MODELS, Locations
 from perfgate.scenarios.scenario import Scenario
 
 # Our names of precisions → those of checkpoints and of the documents' tables.

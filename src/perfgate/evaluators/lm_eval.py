@@ -11,12 +11,12 @@ import yaml
 from msgspec import Struct
 
 from perfgate.clients.base import Target, package_version
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
-from perfgate.core.paths import packaged, repository, require_own
-from perfgate.core.programs import LM_EVAL
-from perfgate.core.untrusted_files import read_input
+from perfgate.core.files.paths import packaged, repository, require_own
+from perfgate.core.files.untrusted_files import read_input
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import LM_EVAL
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.scenario import AccuracyTask

@@ -15,12 +15,12 @@ from typing import Any, BinaryIO
 from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_offline
 from perfgate.clients.logs import Line, decoded, last_line, report_lines
 from perfgate.clients.serving_clients import require_one_run
-from perfgate.core import json_text
 from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose
+from perfgate.core.files import json_text
+from perfgate.core.files.untrusted_files import open_input
 from perfgate.core.measurement import Json, Measurement
-from perfgate.core.raw_log import lines_with
-from perfgate.core.untrusted_files import open_input
+from perfgate.core.programs.raw_log import lines_with
 from perfgate.evaluators import lm_eval_results, trtllm_eval
 
 _Formats = Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], Measurement]]]

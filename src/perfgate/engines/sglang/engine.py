@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
+from perfgate.core.programs.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.arguments import Argument, of_graphs, of_settings
 from perfgate.engines.base import EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import in_flight

@@ -9,8 +9,8 @@ scenario file is read.
 from collections.abc import Iterator, Mapping
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
-from perfgate.core.programs import (
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import (
     BENCHMARK_SERVING,
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,

@@ -7,7 +7,7 @@ compilation's own option says one without the other. No option is named here.
 import json
 from collections.abc import Iterator
 
-from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
+from perfgate.core.programs.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import ReleaseImage, engine
 from perfgate.engines.refusal import Refused, refusal
