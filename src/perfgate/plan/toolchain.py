@@ -28,8 +28,8 @@ class BuildOverride:
     commit: str | None = None
 
     def of(self, name: str) -> "BuildOverride":
-        """What is said of one engine, by its name; see `said_of`."""
-        return BuildOverride(said_of(name, self.version), said_of(name, self.commit))
+        """What is said of one engine, by its name; see `option_for`."""
+        return BuildOverride(option_for(name, self.version), option_for(name, self.commit))
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Toolchain:
         return {**common, "client": told, **machine}
 
 
-def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
+def option_for(name: str, text: str | None, *, alone: bool = False) -> str | None:
     """What ``--engine-version`` or ``--engine-commit`` say of one engine; None: nothing.
 
     Args:
