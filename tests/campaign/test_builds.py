@@ -22,7 +22,7 @@ from perfgate.campaign.builds.build import (
     source_of,
     tools_under_test,
 )
-from perfgate.campaign.builds.controls import build_behind
+from perfgate.campaign.builds.controls import baseline_build
 from perfgate.campaign.builds.words import inject, parse_ab, parse_injection, parse_source
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram
@@ -346,7 +346,7 @@ def behind(
     known = building.baseline(
         engine=changes.pop("engine", OLD), source=source and BuildSource(prefix=source)
     )
-    return build_behind(SMOLLM2, session(folder, **changes), against, known)
+    return baseline_build(SMOLLM2, session(folder, **changes), against, known)
 
 
 def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(machine, tmp_path) -> None:

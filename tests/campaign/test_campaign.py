@@ -62,7 +62,7 @@ def make(run, suite_root, monkeypatch: pytest.MonkeyPatch):
         def other(*given) -> Build:
             return Build(scenario, tools_of(given[-1].engine, scenario), launcher)
 
-        monkeypatch.setattr(controls, "build_behind", find or other)
+        monkeypatch.setattr(controls, "baseline_build", find or other)
         return Campaign(probes, tools_of(NEW, scenario), session), played
 
     return made

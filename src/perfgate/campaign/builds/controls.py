@@ -28,7 +28,7 @@ from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
 
-def build_behind(
+def baseline_build(
     scenario: Scenario, session: Session, against: Against, baseline: Baseline
 ) -> Build:
     """The build that a baseline was measured with, found here and asked what it is.
@@ -123,7 +123,7 @@ class ControlBuilds:
             raise CannotDo(f"there is no {against} whose build could be started")
         # Speeds alone have controls, and may have another store than answers.
         stored.sort(key=lambda one: not one[0].is_load)
-        other = build_behind(self.scenario, session, against, stored[0][1])
+        other = baseline_build(self.scenario, session, against, stored[0][1])
         for probe in (one for one, _ in stored if one.is_load):
             facts = Entry(references.fingerprint(probe, other.tools), ())
             if different := facts.differences(references.fingerprint(probe)):

@@ -179,7 +179,7 @@ def _losses(
     if used is None:
         return []
     values = [of_session for row in sessions if (of_session := row.values.get(used))]
-    flat = scale.badness(lookup(used), [one for of_session in values for one in of_session], place)
+    flat = scale.log_loss(lookup(used), [one for of_session in values for one in of_session], place)
     scale.check_unit(lookup(used), flat, flat)
     if len(flat) > 1 and min(flat) == max(flat):
         raise InputError(f"every value of {used} is the same")

@@ -268,7 +268,7 @@ def claim_outcome(
         reason = unused.reason or f"nothing was measured of {unused.probe.id}"
         return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
     for end in ends.values() if claim.documented is not None else ():
-        if why := measured.unlike_documented(end.measurements):
+        if why := measured.prompts_differ_from_document(end.measurements):
             return Outcome(
                 claim_probe,
                 Verdict.NOT_COMPARABLE,

@@ -23,8 +23,8 @@ from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Me
 from perfgate.judging.assembly.measured import (
     answers_of,
     measured_score,
+    prompts_differ_from_document,
     unlike_baseline,
-    unlike_documented,
 )
 from perfgate.judging.rules.accuracy import AccuracyTest, Score, documented_score, pooled_score
 from perfgate.judging.rules.documented import LEAST_TOLERANCE, DocumentedTest
@@ -150,7 +150,7 @@ def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
     if entry is None and not reference.documented.keys() & set(metrics):
         why = "there is no baseline for this probe yet"
         return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
-    other_prompts = unlike_documented(measurements)
+    other_prompts = prompts_differ_from_document(measurements)
     different = [other_prompts] if other_prompts else []
     if entry is not None:
         other_file = unlike_baseline(probe.scenario, entry, measurements)

@@ -162,7 +162,7 @@ def _texts(measurements: Sequence[Measurement], fact: str) -> list[str]:
     return [*dict.fromkeys(str(one) for lines in given if isinstance(lines, list) for one in lines)]
 
 
-def unlike_documented(measurements: Sequence[Measurement]) -> str:
+def prompts_differ_from_document(measurements: Sequence[Measurement]) -> str:
     """How the measured prompts differ from those that the document measured; empty: not at all.
 
     Args:

@@ -461,7 +461,7 @@ def _of_speed(found: MetricForecast, probe: Probe, reference: Reference, most: i
         return design
     values = entry.values(found.metric)
     test = PerformanceTest(known.name, None, values, (), noise, entry.sessions(known.name))
-    level = level_of(test, scale.badness(known, values, "baseline"), Rule())
+    level = level_of(test, scale.log_loss(known, values, "baseline"), Rule())
     prior, dof = noise.sigma or known.family.sigma, noise.dof or Rule().prior_dof
     spread = f" and spread of {len(values)} runs" if len(values) > 1 else ""
     found.noise = f"{found.noise_from} {prior:.2%} with {dof:g} degrees of freedom{spread}"
