@@ -11,7 +11,7 @@ from perfgate.campaign.budget import Estimate, estimate, stored_seconds
 from perfgate.campaign.builds.build import AbBuilds, other_build, tools_under_test, verify
 from perfgate.campaign.builds.words import inject, parse_injection
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.claim_sides import ClaimSides
+from perfgate.campaign.claim_runner import ClaimRunner
 from perfgate.campaign.schedule import totals
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.campaign.session import Session
@@ -66,7 +66,7 @@ class Campaigns:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._groups: dict[str, Group] = {}
-        self._claims = ClaimSides(session, self)
+        self._claims = ClaimRunner(session, self)
         self._refused: set[str] = set()
 
     def select(self, selected: Mapping[str, Selected]) -> None:
@@ -79,7 +79,7 @@ class Campaigns:
             InputError: an injection names no setting of a selected scenario.
         """
         measured = {test: one for test, one in selected.items() if self._beside_ab(one) is None}
-        self._claims = ClaimSides(self.session, self, measured.values())
+        self._claims = ClaimRunner(self.session, self, measured.values())
         kept, ab = self.session.kept, self.session.ab
         changes = [self.session.injections]
         if ab is not None:

@@ -75,7 +75,7 @@ def _probes_of(claims: Sequence[ClaimProbe], scenario: str) -> list[Probe]:
     return [probe for probe in every if probe.scenario.id == scenario]
 
 
-class ClaimSides:
+class ClaimRunner:
     """The claims of one process.
 
     Args:
