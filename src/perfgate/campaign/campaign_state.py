@@ -29,9 +29,9 @@ from perfgate.judging.assembly.judgement import (
     ProbeEvidence,
     Reference,
     ab_input,
+    is_interleaved,
     probe_input,
     smoke_input,
-    takes_turns,
 )
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.references import References
@@ -147,14 +147,14 @@ class CampaignState:
     def rule(self) -> Rule:
         """The session's rule, with the most fresh starts that the scenario allows."""
         most = self.scenario.gate.max_starts
-        if not self.takes_turns:
+        if not self.is_interleaved:
             most = min(most, self.session.rule.max_runs)
         return replace(self.session.rule, max_runs=most)
 
     @property
-    def takes_turns(self) -> bool:
+    def is_interleaved(self) -> bool:
         """Whether this session's references take turns with the build under test."""
-        return takes_turns(self.scenario) and bool(self.due)
+        return is_interleaved(self.scenario) and bool(self.due)
 
     def serves(self, role: StartRole) -> tuple[Probe, ...]:
         """The probes that a start of this role would serve."""

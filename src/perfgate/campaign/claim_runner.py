@@ -1,4 +1,4 @@
-"""Claim sides: how each claim of a session gets the numbers of its sides, and its outcome.
+"""Claim runner: how each claim of a session gets the numbers of its sides, and its outcome.
 
 A side is measured by its scenario's own campaign, or, where a start is cheap, in turns with the
 other one. A side that is not measured is its newest accepted baseline; without one the claim says
@@ -150,7 +150,7 @@ class ClaimRunner:
     ) -> tuple[Outcome, dict[Probe, Outcome]]:
         """The end of a claim, decided or with no start left, and those of its measured sides."""
         turns = None
-        if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
+        if claim.is_interleaved and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
         source, goes_on = turns or self._own, True
         while True:
@@ -255,7 +255,7 @@ class ClaimRunner:
             claims = [
                 one
                 for one in (claim, *self._claims)
-                if one.takes_turns and both == frozenset(one.claim.sides)
+                if one.is_interleaved and both == frozenset(one.claim.sides)
             ]
             own = {one.scenario.id: self._own.campaign(one.scenario) for one in claim.probes}
             self._turns[both] = ClaimTurns(claims, own)

@@ -41,9 +41,9 @@ from perfgate.judging.assembly.judgement import (
     ProbeEvidence,
     Reference,
     ab_input,
+    is_interleaved,
     probe_input,
     smoke_input,
-    takes_turns,
 )
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
 from perfgate.plan.toolchain import toolchain_for
@@ -317,7 +317,7 @@ class _Recomputation:
             return Reference(
                 Entry(self._fingerprint(probe, origin.role), tuple(runs)),
                 noise=origin.noise,
-                takes_turns=takes_turns(probe.scenario),
+                is_interleaved=is_interleaved(probe.scenario),
                 earlier=origin.earlier,
             )
         anchor = (origin.anchor,) if origin.anchor else ()

@@ -64,7 +64,7 @@ class ClaimProbe:
         return self.probes[0]
 
     @property
-    def takes_turns(self) -> bool:
+    def is_interleaved(self) -> bool:
         """Whether both sides take turns in starts made for the claim: where a start is cheap.
 
         That is without a GPU. Scores do not depend on when they are measured.

@@ -50,7 +50,7 @@ class Reference:
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, as far as the hardware's history is known.
         notes: what a person should know of it.
-        takes_turns: whether the starts of `entry` took turns with those of the build under test.
+        is_interleaved: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
         in_words: the baseline or document, and why that one; the anchor, where there is one.
         source: how the baseline's build is started again; None: that is not known.
@@ -63,7 +63,7 @@ class Reference:
     anchor: Entry | None = None
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    takes_turns: bool = False
+    is_interleaved: bool = False
     earlier: Entry | None = None
     in_words: str = ""
     source: BuildSource | None = None
@@ -243,7 +243,7 @@ def _measured(metric: str, entry: Entry, evidence: ProbeEvidence, against: Again
     """A metric against a stored entry; a speed with the controls of the build of that entry."""
     controls, values = evidence.controls, entry.values(metric)
     if not is_accuracy(metric) and values:
-        if evidence.reference.takes_turns:
+        if evidence.reference.is_interleaved:
             return _interleaved(metric, entry, evidence)
         return replace(
             _performance_test(metric, entry, evidence),
@@ -269,7 +269,7 @@ def measures_itself(probe: Probe) -> bool:
     return probe.is_load and probe.scenario.gate.reference == "self"
 
 
-def takes_turns(scenario: Scenario) -> bool:
+def is_interleaved(scenario: Scenario) -> bool:
     """Whether references that a session measures itself take turns with the build under test."""
     return scenario.gate.reference == "self" and scenario.gate.noise == "measured"
 

@@ -25,7 +25,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
 from perfgate.judging.assembly.bands import Learnt, read_noise, run_noises
 from perfgate.judging.assembly.claims import ClaimProbe
-from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
+from perfgate.judging.assembly.judgement import Reference, is_interleaved, measures_itself
 from perfgate.judging.assembly.measured import gap
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.noise import RunNoise
@@ -97,7 +97,7 @@ def choose_reference(
             measured,
             noise=noise_for(probe, learnt, measured),
             in_words=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
-            takes_turns=takes_turns(probe.scenario),
+            is_interleaved=is_interleaved(probe.scenario),
             earlier=stored.comparable(facts),
         )
     entry, documented = stored.entries.get("baseline"), documented_for(probe, document)

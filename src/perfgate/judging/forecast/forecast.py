@@ -24,7 +24,7 @@ from perfgate.core.programs.locations import Locations
 from perfgate.core.verdict import Rule, counted
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
-from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
+from perfgate.judging.assembly.judgement import Reference, is_interleaved, measures_itself
 from perfgate.judging.assembly.measured import inert_notes
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import sweep_probes
@@ -343,7 +343,7 @@ def _sum(costs: Sequence[Cost]) -> Cost:
 def _most(scenario: Scenario, known: Sequence[float]) -> tuple[int, list[str]]:
     """The fresh starts that the gate's policy allows, in number and in time, and a note."""
     gate = scenario.gate
-    most = gate.max_starts if takes_turns(scenario) else min(gate.max_starts, Rule().max_runs)
+    most = gate.max_starts if is_interleaved(scenario) else min(gate.max_starts, Rule().max_runs)
     if gate.budget_s is None or not all(known):
         return most, []
     # Another start is made as long as the budget is not used up.
