@@ -58,7 +58,7 @@ def make(run, suite_root, monkeypatch: pytest.MonkeyPatch):
             return tools_of(build, scenario, **facts)
 
         monkeypatch.setattr(Campaigns, "toolchain", toolchain)
-        monkeypatch.setattr(Campaigns, "lacking", lambda _self, _which: None)
+        monkeypatch.setattr(Campaigns, "missing_hardware", lambda _self, _which: None)
         campaigns = process(run, today=date(2026, 11, 23))
         campaigns.select({f"test[{one.id}]": one for one in selected})
         return campaigns, played

@@ -117,7 +117,7 @@ class Campaigns:
         if isinstance(one, ClaimProbe):
             return self._claims.why_not(one) or self._out_of_time(one)
         is_kept = one.scenario.id in self.session.kept.groups
-        return (None if is_kept else self.lacking(one.scenario)) or self._out_of_time(one)
+        return (None if is_kept else self.missing_hardware(one.scenario)) or self._out_of_time(one)
 
     def _out_of_time(self, one: Selected) -> str | None:
         """Why no group that it needs is begun within the session's budget; None: there is time.
@@ -162,7 +162,7 @@ class Campaigns:
         own = self._groups[name].campaign
         return [one for one in (own, *self._claims.turns_of(name)) if one and one.has_run]
 
-    def lacking(self, scenario: Scenario) -> str | None:
+    def missing_hardware(self, scenario: Scenario) -> str | None:
         """What this machine lacks for a scenario; None: nothing."""
         if not self.session.synthetic:
             if not self.session.launcher.here:

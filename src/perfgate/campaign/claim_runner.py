@@ -174,7 +174,7 @@ class ClaimRunner:
                 continue
             if probe.scenario.id not in self._measured:
                 found[probe] = _UNSELECTED
-            elif (reason := self._own.lacking(probe.scenario)) is not None:
+            elif (reason := self._own.missing_hardware(probe.scenario)) is not None:
                 found[probe] = reason
         return found
 

@@ -226,7 +226,7 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
         for one, judged in pairs
         if isinstance(one, AccuracyTest)
     )
-    return replace(together(judgements), changed=tuple(filter(None, changed)), **told)
+    return replace(combine(judgements), changed=tuple(filter(None, changed)), **told)
 
 
 def _judged(test: JudgedTest, rule: Rule) -> Judgement:
@@ -238,7 +238,7 @@ def _with_anchor_band(test: MetricTest) -> MetricTest:
     return test if band is None else replace(test, band=scale.anchor_band(test.metric, band))
 
 
-def together(judgements: Sequence[Judgement]) -> ProbeJudgement:
+def combine(judgements: Sequence[Judgement]) -> ProbeJudgement:
     """The worst of `judgements`; those that are only listed decide nothing and come last."""
     counting = [one for one in judgements if not _is_only_listed(one)]
     listed = [one for one in judgements if _is_only_listed(one)]
@@ -281,7 +281,7 @@ def _with_waivers(judged: ProbeJudgement, given: JudgeInput) -> ProbeJudgement:
     if judgements == judged.judgements:
         return judged
     return replace(
-        together(judgements), observed=judged.observed, notes=judged.notes, changed=judged.changed
+        combine(judgements), observed=judged.observed, notes=judged.notes, changed=judged.changed
     )
 
 

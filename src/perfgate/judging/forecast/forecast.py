@@ -306,7 +306,7 @@ def forecast_scenario(
         hours = (start_s * starts + spent) / 3600
         return Cost(starts, hours, has_start or not all(known), hours * scenario.hardware.gpus)
 
-    together, foreseen = simulation.slowest(unchanged), tools.engine.foreseen
+    combined, foreseen = simulation.slowest(unchanged), tools.engine.foreseen
     # One run more than the simulation of each probe saw.
     red = [end.regression + 1 / simulation.TRIALS for end in unchanged if end.most > 1]
     return ScenarioForecast(
@@ -317,14 +317,14 @@ def forecast_scenario(
         build.version,
         build.commit,
         build_source,
-        min(most, len(together.new)),
-        len(together.controls) - 1,
+        min(most, len(combined.new)),
+        len(combined.controls) - 1,
         max(first, default=0),
         1 - math.prod(1 - share for share in red),
         {
-            "unchanged": cost(together.starts, (end.starts for end in unchanged)),
+            "unchanged": cost(combined.starts, (end.starts for end in unchanged)),
             "slower": cost(simulation.slowest(slower).starts, (end.starts for end in slower)),
-            "worst": cost(together.most, (end.most for end in unchanged)),
+            "worst": cost(combined.most, (end.most for end in unchanged)),
         },
         (*notes, *(foreseen(scenario, build) if foreseen else ()), *inert_notes(scenario)),
         tuple(found),

@@ -526,7 +526,7 @@ def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
             alike.setdefault(trials.looks, []).append(trials)
         else:
             alike[place] = [design.trials(loss if design.is_speed else 0.0)]
-    return slowest([Outcomes.of(many.together(trials)) for trials in alike.values()])
+    return slowest([Outcomes.of(many.combine(trials)) for trials in alike.values()])
 
 
 def slowest(ends: Sequence[Outcomes]) -> Outcomes:

@@ -409,7 +409,7 @@ def _decided(number: int, looks: Looks, look: Callable[[Cases, int, int], Codes]
     return Verdicts(codes, at, looks)
 
 
-def together(metrics: Sequence[Verdicts]) -> Verdicts:
+def combine(metrics: Sequence[Verdicts]) -> Verdicts:
     """The verdicts of one probe: it ends with its first REGRESSION, or when all are decided.
 
     Args:
