@@ -108,14 +108,14 @@ class Campaigns:
             kind = "the curve of a sweep is held against a baseline"
         return f"not judged in an A/B: {kind}"
 
-    def why_not(self, one: Selected) -> str | None:
+    def skip_reason(self, one: Selected) -> str | None:
         """Why it cannot be run: what this machine lacks, or time; None if it can."""
         if self._kept(one) is not None:
             return None
         if (reason := self._beside_ab(one)) is not None:
             return reason
         if isinstance(one, ClaimProbe):
-            return self._claims.why_not(one) or self._out_of_time(one)
+            return self._claims.skip_reason(one) or self._out_of_time(one)
         is_kept = one.scenario.id in self.session.kept.groups
         return (None if is_kept else self.missing_hardware(one.scenario)) or self._out_of_time(one)
 

@@ -100,7 +100,7 @@ class ClaimRunner:
         """The campaigns in which starts of a scenario are made for claims."""
         return [one.campaigns[scenario] for ids, one in self._turns.items() if scenario in ids]
 
-    def why_not(self, claim: ClaimProbe) -> str | None:
+    def skip_reason(self, claim: ClaimProbe) -> str | None:
         """Why a claim cannot be judged: neither side can be measured, or the other has no baseline.
 
         None where it can; an unusable baseline is told by `outcome`.

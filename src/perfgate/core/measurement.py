@@ -89,14 +89,14 @@ class MeasuredControl:
         against: whose build it is.
         build: that build, and the image that it was in; None: it could not be started.
         starts: controls of it behind a verdict, nothing disturbed.
-        why_not: why there are no more; empty: as many as were wanted.
+        skip_reason: why there are no more; empty: as many as were wanted.
         note: what a person should know of that build; empty: nothing.
     """
 
     against: Against
     build: MeasuredBuild | None
     starts: Count
-    why_not: str = ""
+    skip_reason: str = ""
     note: str = ""
 
     @property
@@ -107,7 +107,7 @@ class MeasuredControl:
             words = f"{self.build.in_words}, {counted(self.starts, 'start')}"
         if self.against == "anchor":
             words = f"of the anchor: {words}"
-        aside = "; ".join(filter(None, (self.why_not, self.note)))
+        aside = "; ".join(filter(None, (self.skip_reason, self.note)))
         return f"{words} ({aside})" if aside else words
 
 

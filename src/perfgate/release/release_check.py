@@ -309,7 +309,7 @@ def _elsewhere(test: RequiredTest, evidence: RunEvidence) -> Iterator[Found]:
 def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Found]:
     """What a result that counts says; the first is what there is of the test."""
     if result.verdict is None:
-        yield Finding.NOT_RUN, ": ".join(filter(None, (result.why_not, result.reason)))
+        yield Finding.NOT_RUN, ": ".join(filter(None, (result.skip_reason, result.reason)))
         return
     if result.verdict == Verdict.ERROR:
         failure = result.failure

@@ -243,7 +243,7 @@ def _doubled(
 
 def _in_words(result: TestResult) -> str:
     if result.verdict is None:
-        return f"{result.why_not or 'no verdict'} (run {result.run})"
+        return f"{result.skip_reason or 'no verdict'} (run {result.run})"
     failure = f" {result.failure.error_class}" if result.failure else ""
     return f"{result.verdict.value}{failure} (run {result.run})"
 
@@ -263,7 +263,7 @@ def _not_ended(
             continue
         kept = [chosen[one.test] for one in report.results]
         others = sorted({one.run for one in kept if one.run != run.id})
-        left = [one for one in kept if one.run == run.id and one.why_not == "unfinished"]
+        left = [one for one in kept if one.run == run.id and one.skip_reason == "unfinished"]
         if left or not others:
             bad.append(run.id)
         else:

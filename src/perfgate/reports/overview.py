@@ -29,7 +29,7 @@ _ORDER = (
     Verdict.IMPROVEMENT,
     Verdict.PASS,
 )
-WHY_NOT: Mapping[str, str] = {
+SKIP_REASONS: Mapping[str, str] = {
     "lack": "not run",
     "budget": "not run for lack of time",
     "unfinished": "not finished",
@@ -89,8 +89,8 @@ def state(report: RunReport) -> str:
 
 def counts(report: RunReport) -> dict[str, int]:
     """How many tests have each verdict, the worst first; last those without one."""
-    seen: Counter[str] = Counter(result.verdict or result.why_not for result in report.results)
-    words: dict[str, str] = {**{verdict: verdict.value for verdict in _ORDER}, **WHY_NOT}
+    seen: Counter[str] = Counter(result.verdict or result.skip_reason for result in report.results)
+    words: dict[str, str] = {**{verdict: verdict.value for verdict in _ORDER}, **SKIP_REASONS}
     return {words[kind]: seen[kind] for kind in words if seen[kind]}
 
 
@@ -178,7 +178,7 @@ def why(result: TestResult) -> str:
 def not_run(report: RunReport) -> list[Group[TestResult]]:
     """Tests without a verdict, by kind and reason."""
     return grouped(
-        (WHY_NOT.get(result.why_not, result.why_not), result.reason, result)
+        (SKIP_REASONS.get(result.skip_reason, result.skip_reason), result.reason, result)
         for result in of_verdict(report, None)
     )
 

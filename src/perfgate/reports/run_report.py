@@ -66,8 +66,8 @@ class TestResult:
         probe: short name in the scenario.
         run: id of the run that it is from.
         verdict: None: it was not run, or did not finish.
-        why_not: `lack` (of hardware, programs, …), `budget` (of time), `unfinished` (the session
-            ended first); empty: it has a verdict.
+        skip_reason: `lack` (of hardware, programs, …), `budget` (of time), `unfinished` (the
+            session ended first); empty: it has a verdict.
         reason: why there is no verdict from numbers.
         judgements, observed, measured: as in the record of the verdict.
         documented: what its document says.
@@ -92,7 +92,7 @@ class TestResult:
     probe: str
     run: str
     verdict: Verdict | None
-    why_not: Literal["", "lack", "budget", "unfinished"] = ""
+    skip_reason: Literal["", "lack", "budget", "unfinished"] = ""
     reason: str = ""
     judgements: tuple[Judgement, ...] = ()
     observed: tuple[Change, ...] = ()
@@ -360,7 +360,7 @@ def _failed(result: TestResult) -> TestResult:
         (),
         f"read the output of the session of run {result.run}",
     )
-    return replace(result, verdict=Verdict.ERROR, why_not="", reason="", failure=failure)
+    return replace(result, verdict=Verdict.ERROR, skip_reason="", reason="", failure=failure)
 
 
 def result_of(record: VerdictRecord, run: str = "", disturbances: Sequence[str] = ()) -> TestResult:
@@ -412,7 +412,9 @@ def _lacks_control(record: VerdictRecord) -> bool:
             and not judged.is_interleaved
             and not is_accuracy(judged.metric)
             and judged.against in ("baseline", "anchor")
-            and (policy == "none" or (policy == "auto" and judged.against in controls["why_not"]))
+            and (
+                policy == "none" or (policy == "auto" and judged.against in controls["skip_reason"])
+            )
         ):
             return True
     return False

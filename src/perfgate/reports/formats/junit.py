@@ -75,7 +75,7 @@ def properties_of(result: TestResult, *, all_measured: bool = True) -> list[Prop
         all_measured: also the metrics that were measured and not judged.
     """
     found = [
-        ("verdict" if result.verdict else "why_not", result.verdict or result.why_not),
+        ("verdict" if result.verdict else "skip_reason", result.verdict or result.skip_reason),
         ("scenario", result.scenario),
         ("probe", result.probe),
         ("summary", summary(result)),
@@ -214,7 +214,7 @@ def _case(result: TestResult, name: str, all_measured: bool) -> str:
     if tag := _tag(result):
         verdict = result.verdict
         said = result.reason if verdict is None else message(verdict, summary(result))
-        why = {"type": f"perfgate.{verdict or result.why_not}", "message": said}
+        why = {"type": f"perfgate.{verdict or result.skip_reason}", "message": said}
         lines = [] if verdict is None else _whole(result)
         parts.append(_element(tag, why, escape("\n".join(lines))))
     if result.measured:

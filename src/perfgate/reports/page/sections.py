@@ -86,7 +86,7 @@ def sign(one: TestResult | Judgement | Change) -> Sign:
         return REPORTED
     if isinstance(one, Judgement):
         return SIGNS["waived" if one.waiver else one.verdict]
-    return SIGNS[one.verdict if one.verdict is not None else one.why_not or "lack"]
+    return SIGNS[one.verdict if one.verdict is not None else one.skip_reason or "lack"]
 
 
 LOG_LINES = 200  # of one failure
