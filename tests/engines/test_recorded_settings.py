@@ -72,8 +72,8 @@ def rendered(case: Scenario) -> Iterator[str]:
         build = EngineBuild(name, release, release)
         try:
             steps = to_plain(calls.steps(case, build, Locations(on_paper=True)))
-            foreseen = engine[name]().foreseen
-            notes = foreseen(case, build) if foreseen else ()
+            known_limitations = engine[name]().known_limitations
+            notes = known_limitations(case, build) if known_limitations else ()
             yield f"{release}: {json.dumps(steps, sort_keys=True)} {notes}"
         except PerfgateError as error:
             yield f"{release}: refused: {error}"

@@ -106,8 +106,8 @@ class Engine(ABC):
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
         quantized_by_file: see `weights.model_facts`.
-        foreseen: what this build is known not to put in force, or to bound, told before any start,
-            without what the scenario says to be inert; None: nothing.
+        known_limitations: what this build is known not to put in force, or to bound, told before
+            any start, without what the scenario says to be inert; None: nothing.
         verify: asks the installed build whether it takes all that the commands give it, before
             anything is started on a GPU; raises InputError (an option, choice or key that it lacks)
             and RunError (the container that it is in cannot be had); None: its options never move.
@@ -135,7 +135,7 @@ class Engine(ABC):
     settings_paths: ClassVar[tuple[str, ...]] = ()
     settings_words: ClassVar[tuple[str, ...]] = ()
     quantized_by_file: ClassVar[bool] = False
-    foreseen: Callable[[Scenario, EngineBuild], tuple[str, ...]] | None = None
+    known_limitations: Callable[[Scenario, EngineBuild], tuple[str, ...]] | None = None
     verify: Callable[[EngineBuild, Sequence[Command], Locations], OptionsAnswer] | None = None
     in_force: Callable[[Scenario, Mapping[str, Json], Iterable[str]], InForce | None] | None = None
     kept_tokenizer: Callable[[Scenario, Path, Locations], str] | None = None
