@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from perfgate.core.programs.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.arguments import Argument, of_graphs, of_settings
 from perfgate.engines.base import EngineBuild, ReleaseImage, engine
-from perfgate.engines.in_force import in_flight
+from perfgate.engines.effective_settings import in_flight
 from perfgate.engines.refusal import Refused, refusal
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.sglang import resolved
@@ -33,7 +33,7 @@ class SGLang(ServedEngine):
     health_within_s = 30.0
     settings_paths = resolved.PATHS
     settings_words = resolved.WORDS
-    in_force = staticmethod(resolved.in_force)
+    effective_settings = staticmethod(resolved.effective_settings)
     facts = FACTS
     tables = TABLES
 

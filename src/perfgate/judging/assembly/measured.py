@@ -4,9 +4,9 @@ One value of each metric over all starts, scores with the number of their questi
 gave them, settings that were not in force, and prompts that differ from those of a reference.
 
 An option that a program accepts may be without effect. What the running server said of itself is
-among a measurement's facts (`perfgate.engines.in_force`); where it says nothing, what the scenario
-says of its own command line holds. The tokens of all prompts together tell one dataset from
-another: another file, one that is cut off, another seed or another tokenizer has another sum.
+among a measurement's facts (`perfgate.engines.effective_settings`); where it says nothing, what the
+scenario says of its own command line holds. The tokens of all prompts together tell one dataset
+from another: another file, one that is cut off, another seed or another tokenizer has another sum.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
