@@ -138,7 +138,7 @@ IN_IT = BuildSource("a:1", "", "", "/opt/in/it", CALL, (f"{TP}=2",))
 )
 def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(text, source) -> None:
     assert parse_source(text) == source
-    assert parse_source(source.in_words) == source
+    assert parse_source(source.description) == source
 
 
 @each(
@@ -169,7 +169,7 @@ def test_an_ab_needs_two_builds_in_any_order(words) -> None:
     told = "--ab B" if "nonsense" in words else "an A/B needs two builds"
     refused(parse_ab, words.split(), match=told)
     found = parse_ab(["B=engine.settings.tp=8", "A=this"])
-    assert found.in_words == "A=this B=engine.settings.tp=8"
+    assert found.description == "A=this B=engine.settings.tp=8"
 
 
 # Another build, found here. -----------------------------------------------------------------------

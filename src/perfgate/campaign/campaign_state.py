@@ -271,7 +271,7 @@ class CampaignState:
             probe,
             **judged.of_outcome(),
             measurements=state.measurements,
-            compared_with=state.comparison.in_words,
+            compared_with=state.comparison.description,
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self.session.injections),

@@ -203,7 +203,7 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
             found.append(one)
     if found:
         return tuple(found)
-    told = ", ".join(dict.fromkeys(one.in_words for one in builds)) or "no build"
+    told = ", ".join(dict.fromkeys(one.description for one in builds)) or "no build"
     raise ReleaseStatus.INCOMPLETE.refusal("no_subject", found=told)
 
 

@@ -361,7 +361,7 @@ def _script(one: CheckedTest, result: TestResult, environment: Mapping[str, str]
     beside = {name: value for name, value in environment.items() if name not in variables}
     facts = [
         f"Measures {one.test} again, as run {one.run} did.",
-        *([f"build: {result.build.in_words}"] if result.build else []),
+        *([f"build: {result.build.description}"] if result.build else []),
         f"hardware: {one.hardware}",
         f"verdict then: {result.verdict}",
         "Run it in the folder of the suite that the pack's scenarios are of.",

@@ -57,7 +57,7 @@ class ReleasedBuild:
     image: str | None = None
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """``tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f, sha256:…``."""
         name = " ".join(filter(None, (self.engine, self.version)))
         return ", ".join(filter(None, (name, self.commit and f"commit {self.commit}", self.image)))

@@ -145,7 +145,7 @@ def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
     ]
     other = next((one for one in builds if not _is_one(builds[0][1], one[1])), None)
     if other:
-        told = (f"run {run}: {build.in_words}" for run, build in (builds[0], other))
+        told = (f"run {run}: {build.description}" for run, build in (builds[0], other))
         raise ReleaseStatus.MIXED.refusal("two_builds", found="; ".join(told))
     judges: dict[str | None, str] = {}
     for run in real:
@@ -162,8 +162,8 @@ def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
 
 def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Iterator[str]:
     for one in evidence:
-        if one.in_words:
-            yield one.in_words
+        if one.description:
+            yield one.description
         if one.facts.git.get("dirty"):
             yield f"run {one.id} was made with uncommitted changes of the gate repository"
         if one.report.suspicion:

@@ -79,7 +79,7 @@ class RunEvidence:
         return ""
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """What is peculiar of it, in one sentence; empty: nothing."""
         if self.is_synthetic:
             return f"run {self.id} is a rehearsal: mock programs made its numbers"

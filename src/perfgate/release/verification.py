@@ -287,7 +287,7 @@ def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
         raise _other("commit", pack, ", ".join(commits) or "no commit", asked.commit)
     for name, digits in (asked.subjects or {}).items():
         if not any(one == name and digest.get("sha256") == digits for one, digest in stated):
-            found = "; ".join(_in_words(*one) for one in stated)
+            found = "; ".join(_describe(*one) for one in stated)
             raise _other("artifact", pack, found, f"{name}=sha256:{digits}")
 
 
@@ -304,7 +304,7 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
         raise _other("suite", pack, f"{counted(len(again.tests), 'test')}, {packed}", given)
 
 
-def _in_words(name: str, digest: Mapping[str, str]) -> str:
+def _describe(name: str, digest: Mapping[str, str]) -> str:
     return " ".join([name, *(f"{kind}:{digits}" for kind, digits in digest.items())])
 
 
@@ -359,7 +359,7 @@ def _rows(
     yield "files", f"{len(pack.manifest.files)} are as the manifest lists them, none is extra"
     yield "manifest", f"SHA-256 {pack.manifest_sha256}, the signed one"
     yield "signature", f"by {_signer(attested.signer, asked, check.policy)}"
-    yield from (("subject", _in_words(*one)) for one in attested.subjects)
+    yield from (("subject", _describe(*one)) for one in attested.subjects)
     yield "policy", f"SHA-256 {check.policy.sha256}" + (", the given one" if asked.policy else "")
     required = f"{counted(len(again.tests), 'test')}, SHA-256 {check.required_sha256}"
     if asked.suite is not None:

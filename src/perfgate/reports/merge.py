@@ -208,10 +208,10 @@ def _chosen(reports: Sequence[RunReport]) -> tuple[dict[str, TestResult], list[s
             elif is_judged(old) and is_judged(new):
                 doubled.setdefault((old.run, new.run), []).append(new.name)
             elif is_judged(old):
-                told.append(f"{new.name}: {_in_words(new)} left out for {_in_words(old)}")
+                told.append(f"{new.name}: {_describe(new)} left out for {_describe(old)}")
             else:
                 chosen[new.test] = new
-                told.append(f"{new.name}: {_in_words(old)} replaced by {_in_words(new)}")
+                told.append(f"{new.name}: {_describe(old)} replaced by {_describe(new)}")
     if doubled:
         raise SeveralInputErrors(
             [_doubled(pair, names, reports) for pair, names in doubled.items()]
@@ -241,7 +241,7 @@ def _doubled(
     )
 
 
-def _in_words(result: TestResult) -> str:
+def _describe(result: TestResult) -> str:
     if result.verdict is None:
         return f"{result.skip_reason or 'no verdict'} (run {result.run})"
     failure = f" {result.failure.error_class}" if result.failure else ""

@@ -108,8 +108,8 @@ def resumed(at: str) -> str:
 def _identity(outcome: Outcome) -> Iterator[str]:
     """What was measured, how often, and what it was compared with."""
     if outcome.build is not None:
-        yield f"build: {outcome.build.in_words}"
-    yield from (f"control: {one.in_words}" for one in outcome.controls)
+        yield f"build: {outcome.build.description}"
+    yield from (f"control: {one.description}" for one in outcome.controls)
     if outcome.extra_options:
         yield f"extra options: {outcome.extra_options}"
     yield from (f"setting: {one}" for one in outcome.settings)

@@ -244,7 +244,7 @@ def resolution(report: RunReport) -> str:
 
 def builds(report: RunReport) -> list[tuple[str, int]]:
     """The builds under test in words, each with its number of tests, the most first."""
-    return _each(one.build.in_words for one in report.results if one.build is not None)
+    return _each(one.build.description for one in report.results if one.build is not None)
 
 
 def compared_with(report: RunReport) -> list[tuple[str, int]]:
@@ -254,7 +254,7 @@ def compared_with(report: RunReport) -> list[tuple[str, int]]:
 
 def controls(report: RunReport) -> list[tuple[str, int]]:
     """The other builds that were started beside them, likewise."""
-    return _each(control.in_words for one in report.results for control in one.controls)
+    return _each(control.description for one in report.results for control in one.controls)
 
 
 def settings(report: RunReport) -> list[tuple[str, list[str]]]:

@@ -200,7 +200,7 @@ class StoredSide:
         return name if " " in name else f"{name} {self.baseline.engine.version}"
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Which baseline, how old, of which commit, and why it stands there."""
         engine = self.baseline.engine
         commit = "" if engine.commit == engine.version else f", commit {engine.commit[:12]}"
@@ -293,7 +293,7 @@ def claim_outcome(
         compared_with=f"what {source.document}, section {source.section}, says",
         reason=claim.title,
         notes=(
-            *(one.in_words for one in stored.values()),
+            *(one.description for one in stored.values()),
             *_builds(claim_probe, ends),
             *_blind(claim_probe, ends),
         ),
@@ -305,8 +305,8 @@ def claim_outcome(
 def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
     """The builds of both sides where they are not one, and releases that no document measured."""
     builds = {probe: end.build for probe, end in ends.items() if end.build is not None}
-    if len({one.in_words for one in builds.values()}) > 1:
-        yield "; ".join(f"{probe.scenario.id}: {one.in_words}" for probe, one in builds.items())
+    if len({one.description for one in builds.values()}) > 1:
+        yield "; ".join(f"{probe.scenario.id}: {one.description}" for probe, one in builds.items())
     if claim_probe.claim.documented is None:
         return
     for probe, build in builds.items():

@@ -43,7 +43,7 @@ from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 from perfgate.judging.rules.reasons import unjudged
 from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
-from perfgate.scenarios.extra_options import in_words
+from perfgate.scenarios.extra_options import describe_extra_options
 from perfgate.scenarios.scenario import Scenario
 
 SCHEMA_VERSION = 1
@@ -464,7 +464,7 @@ class Outcome:
     @property
     def extra_options(self) -> str:
         """What the engine is given beyond the vocabulary of settings; empty: nothing."""
-        return in_words(self.probe.scenario.engine)
+        return describe_extra_options(self.probe.scenario.engine)
 
     @property
     def settings(self) -> tuple[str, ...]:

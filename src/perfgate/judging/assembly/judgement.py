@@ -52,7 +52,7 @@ class Reference:
         notes: what a person should know of it.
         is_interleaved: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
-        in_words: the baseline or document, and why that one; the anchor, where there is one.
+        description: the baseline or document, and why that one; the anchor, where there is one.
         source: how the baseline's build is started again; None: that is not known.
         window: files of the baselines that `entry` is made of, newest first.
         anchor_file: that of `anchor`.
@@ -65,7 +65,7 @@ class Reference:
     notes: tuple[str, ...] = ()
     is_interleaved: bool = False
     earlier: Entry | None = None
-    in_words: str = ""
+    description: str = ""
     source: BuildSource | None = None
     window: tuple[Path, ...] = ()
     anchor_file: Path | None = None

@@ -96,26 +96,26 @@ def choose_reference(
         return Reference(
             measured,
             noise=noise_for(probe, learnt, measured),
-            in_words=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
+            description=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
             is_interleaved=is_interleaved(probe.scenario),
             earlier=stored.comparable(facts),
         )
     entry, documented = stored.entries.get("baseline"), documented_for(probe, document)
     if entry is None and document and documented.keys() & set(probe.gating_metrics()):
-        in_words = f"the documented value, {cited(document.source)}"
-        return Reference(None, documented, in_words=in_words)
+        description = f"the documented value, {cited(document.source)}"
+        return Reference(None, documented, description=description)
     if (nearest := stored.chosen.get("baseline")) is None:
-        return Reference(None, documented, in_words="no baseline")
-    in_words, anchor = _in_words(nearest, entry), stored.entries.get("anchor")
+        return Reference(None, documented, description="no baseline")
+    description, anchor = _describe(nearest, entry), stored.entries.get("anchor")
     if anchor is not None:
-        in_words += f"; anchor {_in_words(stored.chosen['anchor'], anchor)}"
+        description += f"; anchor {_describe(stored.chosen['anchor'], anchor)}"
     return Reference(
         entry,
         documented,
         anchor,
         noise_for(probe, learnt, entry),
         notes=_notes(nearest, entry),
-        in_words=in_words,
+        description=description,
         source=nearest.baseline.source,
         window=stored.window,
         anchor_file=stored.chosen["anchor"].baseline.file if anchor else None,
@@ -241,7 +241,7 @@ def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
     return (few,) if few else ()
 
 
-def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
+def _describe(chosen: ChosenBaseline, entry: Entry | None) -> str:
     """A baseline in words: which, whose, of how many starts, why that one."""
     baseline = chosen.baseline
     starts = counted(len(entry.runs) if entry else 0, "fresh start")

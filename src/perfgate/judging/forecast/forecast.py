@@ -383,14 +383,14 @@ def _compared_with(probe: Probe, comparison: Reference) -> str:
         return "passes when it answers"
     if comparison.entry is not None:
         condition = ", if the machine's facts match" if probe.is_load else ""
-        return f"compared with {comparison.in_words}{condition}"
+        return f"compared with {comparison.description}{condition}"
     if measures_itself(probe):
         starts = _own_starts(probe.scenario.gate)
         beside = "beside each start, noise taken as normal"
         made = f"{counted(starts, 'fresh start')} to be made first" if starts else beside
         return f"compared with this machine itself, {made}"
     if comparison.documented.keys() & set(probe.gating_metrics()):
-        return f"compared with {comparison.in_words}"
+        return f"compared with {comparison.description}"
     return "no baseline: the first run records one (--record), this one would only measure"
 
 

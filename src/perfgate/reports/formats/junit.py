@@ -112,7 +112,7 @@ def _identity(result: TestResult) -> Iterator[Property]:
         yield "image", build.image
         yield "image_digest", build.digest
     for control in result.controls:
-        yield "control", control.in_words
+        yield "control", control.description
     yield "extra_options", result.extra_options
     for setting in result.settings:
         yield "setting", setting
@@ -249,7 +249,7 @@ def _whole(result: TestResult) -> list[str]:
     failure = result.failure
     if failure is not None:
         lines += [f"{failure.error_class}: {failure.message}", f"next step: {failure.next_step}"]
-    end = [f"build: {result.build.in_words}"] if result.build else []
+    end = [f"build: {result.build.description}"] if result.build else []
     end += [f"compared with: {result.compared_with}"] if result.compared_with else []
     end += [f"rerun: {result.rerun}"] if result.rerun else []
     evidence = [] if failure is None else failure.evidence

@@ -149,9 +149,9 @@ def _section(
 def _facts(result: TestResult, several_runs: bool) -> Iterator[Pair]:
     """What is known of a test beside its numbers."""
     told = [
-        ("build", [] if result.build is None else [result.build.in_words]),
+        ("build", [] if result.build is None else [result.build.description]),
         ("compared with", [result.compared_with]),
-        ("control", [one.in_words for one in result.controls]),
+        ("control", [one.description for one in result.controls]),
         ("extra options", [result.extra_options]),
         ("setting", result.settings),
         ("injected", result.injected),
@@ -279,12 +279,12 @@ def machine_rows(machine: Mapping[str, object]) -> Iterator[Pair]:
     """The facts of a machine, as `run.json` has them."""
     for name, value in machine.items():
         if isinstance(value, list | tuple):
-            yield name, "; ".join(map(_in_words, value)) or "none"
+            yield name, "; ".join(map(_describe, value)) or "none"
         elif value not in (None, ""):
-            yield name, _in_words(value)
+            yield name, _describe(value)
 
 
-def _in_words(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_in_words(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_describe(one)}" for name, one in value.items())
     return str(value)
