@@ -81,7 +81,7 @@ class ProbeState:
     @property
     def in_blocks(self) -> bool:
         """Whether load took turns on its build and another in short blocks."""
-        return any(FACT in one.facts for one in self.measurements)
+        return any(FACT in measurement.facts for measurement in self.measurements)
 
     @property
     def controls(self) -> Mapping[Against, Mapping[int, Measurement]]:
@@ -321,7 +321,7 @@ class CampaignState:
 
     def _kept_waivers(self) -> str:
         """The run's copy of the file of waivers; empty: none is for this scenario."""
-        own = [one for one in self.session.waivers if one.scenario == self.scenario.id]
+        own = [waiver for waiver in self.session.waivers if waiver.scenario == self.scenario.id]
         return keep_waivers(self.session.run.path, own[0].file) if own else ""
 
     def _curve_input(self, sweep: SweepProbe) -> JudgeInput | None:
@@ -351,7 +351,9 @@ class CampaignState:
 
     def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
         starts = self.controls.starts
-        return [self._evidence(one, starts(self.states[one].controls)) for one in sweep.probes]
+        return [
+            self._evidence(probe, starts(self.states[probe].controls)) for probe in sweep.probes
+        ]
 
     def _evidence(self, probe: Probe, controls: ControlStarts) -> ProbeEvidence:
         state, facts = self.states[probe], self.references.fingerprint(probe)

@@ -229,7 +229,7 @@ class Campaigns:
 
     def _record_group(self, group: Group, campaigns: Sequence[Campaign]) -> None:
         scenario = group.scenario
-        starts, seconds = totals(one.starts for one in campaigns)
+        starts, seconds = totals(campaign.starts for campaign in campaigns)
         self.session.run.record(
             GroupRecord(
                 scenario=scenario.id,
@@ -290,7 +290,7 @@ class Campaigns:
             a, b = (other_build(scenario, self.session, one) for one in (ab.a, ab.b))
             builds = AbBuilds(a, b)
         tools = self.toolchain(scenario) if builds is None else builds.b.tools
-        probes = [one for one in group.probes if tools.missing_for(one) is None]
+        probes = [probe for probe in group.probes if tools.missing_for(probe) is None]
         return Campaign(probes, tools, self.session, ab=builds)
 
     def build_of(self, scenario: Scenario) -> EngineBuild:

@@ -39,7 +39,7 @@ class ClaimTurns:
     def __init__(self, claims: Sequence[ClaimProbe], campaigns: Mapping[str, Campaign]) -> None:
         first, second = reversed(claims[0].claim.sides)
         self._names, self._claims = (first, second), claims
-        own_noise = any(one.own_noise for one in claims)
+        own_noise = any(claim.own_noise for claim in claims)
         self._opening = (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE).looks[0]
         self._pairs = 0
         self.campaigns: dict[str, Campaign] = {}
@@ -71,7 +71,7 @@ class ClaimTurns:
 
 def _probes_of(claims: Sequence[ClaimProbe], scenario: str) -> list[Probe]:
     """The probes of a scenario that claims are about, each once."""
-    every = dict.fromkeys(probe for one in claims for probe in one.probes)
+    every = dict.fromkeys(probe for claim in claims for probe in claim.probes)
     return [probe for probe in every if probe.scenario.id == scenario]
 
 
@@ -94,7 +94,7 @@ class ClaimRunner:
 
     def to_measure(self, claim: ClaimProbe) -> tuple[Probe, ...]:
         """The sides that this session measures, as far as this machine can."""
-        return tuple(one for one in claim.probes if one.scenario.id in self._measured)
+        return tuple(probe for probe in claim.probes if probe.scenario.id in self._measured)
 
     def turns_of(self, scenario: str) -> list[Campaign]:
         """The campaigns in which starts of a scenario are made for claims."""
@@ -156,7 +156,7 @@ class ClaimRunner:
         while True:
             ends = {probe: source.measured(probe) for probe in now}
             found = claim_outcome(claim, ends, stored)
-            if not (goes_on and any(one.needs_more_runs for one in found.judgements)):
+            if not (goes_on and any(judgement.needs_more_runs for judgement in found.judgements)):
                 return found, ends
             if turns:
                 goes_on = turns.again(claim)
@@ -257,7 +257,7 @@ class ClaimRunner:
                 for one in (claim, *self._claims)
                 if one.is_interleaved and both == frozenset(one.claim.sides)
             ]
-            own = {one.scenario.id: self._own.campaign(one.scenario) for one in claim.probes}
+            own = {probe.scenario.id: self._own.campaign(probe.scenario) for probe in claim.probes}
             self._turns[both] = ClaimTurns(claims, own)
         return self._turns[both]
 

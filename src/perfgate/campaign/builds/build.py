@@ -206,7 +206,7 @@ def _calls(tools: Toolchain) -> object:
     """What tells apart two builds of one version: where their programs are."""
     locations = tools.locations
     try:
-        return locations.inside, [locations.find(one) for one in tools.engine.programs[:1]]
+        return locations.inside, [locations.find(program) for program in tools.engine.programs[:1]]
     except (MissingProgram, InputError):
         return locations.inside, None
 
@@ -340,7 +340,7 @@ class AbBuilds:
         return replace(
             outcome,
             compared_with="; ".join(sides),
-            injected=tuple(str(one) for one in self.b.injections),
+            injected=tuple(str(injection) for injection in self.b.injections),
             notes=(*outcome.notes, *notes),
         )
 
@@ -357,7 +357,7 @@ def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
         **_image(facts),
         prefix=prefix,
         programs={name: shlex.join(mask_arguments(words)) for name, words in programs.items()},
-        settings=tuple(str(one) for one in build.injections),
+        settings=tuple(str(injection) for injection in build.injections),
     )
     return found if found.names_programs else None
 

@@ -202,7 +202,7 @@ class ControlBuilds:
         """
         found = []
         for against in CONTROL_ROLES:
-            asked = [one for one in judgements if one.against == against]
+            asked = [judgement for judgement in judgements if judgement.against == against]
             starts = tuple(measured.get(against, {}).values())
             used = max((one.controls_used for one in asked), default=0)
             skip_reason = self.skip_reason.get(against, "")
