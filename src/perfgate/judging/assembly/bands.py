@@ -175,7 +175,7 @@ def _losses(
     Raises:
         InputError: a value without a logarithm, or values that cannot be in one unit or never move.
     """
-    used = next((one for one in names if any(row.values.get(one) for row in sessions)), None)
+    used = next((name for name in names if any(row.values.get(name) for row in sessions)), None)
     if used is None:
         return []
     values = [of_session for row in sessions if (of_session := row.values.get(used))]

@@ -69,13 +69,13 @@ class ClaimProbe:
 
         That is without a GPU. Scores do not depend on when they are measured.
         """
-        starts = [one.is_load and one.scenario.hardware.gpu == "none" for one in self.probes]
+        starts = [probe.is_load and probe.scenario.hardware.gpu == "none" for probe in self.probes]
         return len(starts) > 1 and all(starts)
 
     @property
     def own_noise(self) -> bool:
         """Whether a side says that the noise which the machine shows decides."""
-        return any(one.scenario.gate.noise == "measured" for one in self.probes)
+        return any(probe.scenario.gate.noise == "measured" for probe in self.probes)
 
 
 def claim_probes(claims: Sequence[Claim], scenarios: Sequence[Scenario]) -> tuple[ClaimProbe, ...]:
@@ -326,7 +326,9 @@ def _blind(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[s
     for end in ends.values():
         silent |= measured.unestablished(end.measurements)
     settings = [probe.scenario.engine.settings for probe in claim_probe.probes]
-    differing = [name for name in silent if len({_asked(one, name) for one in settings}) > 1]
+    differing = [
+        name for name in silent if len({_asked(setting, name) for setting in settings}) > 1
+    ]
     if differing:
         yield (
             f"blind to an ignored option: the sides differ in {', '.join(differing)}, which is not "

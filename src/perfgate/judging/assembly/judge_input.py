@@ -122,9 +122,9 @@ class JudgeInput:
     def waived_by(self, waivers: Sequence[Waiver], today: date) -> "JudgeInput":
         """The same, with those of the waivers that are for its scenario."""
         own = tuple(
-            replace(one, file=Path(one.file.name))
-            for one in waivers
-            if one.scenario == self.scenario
+            replace(waiver, file=Path(waiver.file.name))
+            for waiver in waivers
+            if waiver.scenario == self.scenario
         )
         return replace(self, waivers=own, today=today)
 
@@ -177,7 +177,9 @@ class ProbeJudgement:
     @property
     def suspected(self) -> frozenset[Against]:
         """What a loss against it is neither proved nor excluded yet."""
-        undecided = (one.against for one in self.judgements if one.needs_more_runs)
+        undecided = (
+            judgement.against for judgement in self.judgements if judgement.needs_more_runs
+        )
         return frozenset(undecided if self.needs_more_runs else ())
 
     def of_outcome(self) -> dict[str, Any]:
@@ -241,7 +243,7 @@ def _with_anchor_band(test: MetricTest) -> MetricTest:
 def combine(judgements: Sequence[Judgement]) -> ProbeJudgement:
     """The worst of `judgements`; those that are only listed decide nothing and come last."""
     counting = [one for one in judgements if not _is_only_listed(one)]
-    listed = [one for one in judgements if _is_only_listed(one)]
+    listed = [judgement for judgement in judgements if _is_only_listed(judgement)]
     verdict = verdict_of(counting)
     # A proved regression needs no further starts, whatever the other metrics say.
     more = verdict != Verdict.REGRESSION and any(one.needs_more_runs for one in counting)
@@ -307,9 +309,9 @@ def broken_answers(judged: Mapping[str, ProbeJudgement]) -> str:
         judged: label → what is known of each probe of a scenario, in the order measured.
     """
     for label, of_probe in judged.items():
-        for one in of_probe.judgements:
+        for judgement in of_probe.judgements:
             for fault in (BROKEN_OUTPUT, OUTPUT_FORMAT):
-                if fault in one.notes and _has_lost(one) and not one.waiver:
+                if fault in judgement.notes and _has_lost(judgement) and not judgement.waiver:
                     return f"{fault} in {label}"
     return ""
 

@@ -91,7 +91,7 @@ class ControlStarts:
         if self.policy == "none" or against not in self.measured:
             return None
         starts = self.measured[against].values()
-        return [one.metrics[metric] for one in starts if metric in one.metrics]
+        return [start.metrics[metric] for start in starts if metric in start.metrics]
 
     def sources(self) -> ControlSources:
         """Which starts these are."""
@@ -172,7 +172,7 @@ def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
         return replace(given, tests=tests)
     return replace(
         given,
-        tests=[_measured(one, entry, evidence, "baseline") for one in metrics],
+        tests=[_measured(metric, entry, evidence, "baseline") for metric in metrics],
         anchor=[_measured(one, anchor, evidence, "anchor") for one in metrics if anchor.values(one)]
         if anchor
         else (),
@@ -198,7 +198,7 @@ def _reported(probe: Probe, measurements: Sequence[Measurement]) -> list[str]:
     """The speeds that every start of a load has and that do not gate."""
     if not probe.is_load:
         return []
-    common = set.intersection(*(set(one.metrics) for one in measurements))
+    common = set.intersection(*(set(measurement.metrics) for measurement in measurements))
     return sorted(one for one in common - {*probe.gating_metrics()} if not is_accuracy(one))
 
 
@@ -207,7 +207,7 @@ def _require_metrics(
 ) -> None:
     """Check that every measurement has every metric; `whose` follows the number of its start."""
     for start, measurement in enumerate(measurements, start=1):
-        missing = [one for one in metrics if one not in measurement.metrics]
+        missing = [metric for metric in metrics if metric not in measurement.metrics]
         if missing:
             raise RunError(
                 "no_metrics",
@@ -282,7 +282,7 @@ def _interleaved(metric: str, entry: Entry, evidence: ProbeEvidence) -> Interlea
             sessions.setdefault(run.run, []).append(run.metrics[metric])
     values = entry.values(metric), evidence.values(metric), list(sessions.values())
     band, most = band_of(metric, evidence.scenario), evidence.scenario.gate.max_starts
-    in_blocks = all(blocks.FACT in one.facts for one in evidence.measurements)
+    in_blocks = all(blocks.FACT in measurement.facts for measurement in evidence.measurements)
     return InterleavedTest(metric, band, *values, most, in_blocks)
 
 

@@ -184,11 +184,11 @@ class References:
     def due(self, probes: Iterable[Probe], policy: ReferencePolicy) -> frozenset[Probe]:
         """The probes whose reference this session must measure itself."""
         return frozenset(
-            one
-            for one in probes
-            if measures_itself(one)
+            probe
+            for probe in probes
+            if measures_itself(probe)
             and policy != "stored"
-            and (policy == "fresh" or not self.stored(one).comparable(self.fingerprint(one)))
+            and (policy == "fresh" or not self.stored(probe).comparable(self.fingerprint(probe)))
         )
 
     def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:

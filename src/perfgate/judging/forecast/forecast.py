@@ -238,7 +238,9 @@ def forecast(
         1 - math.prod(1 - one.accident for one in found),
         tuple(found),
         {case: _sum([one.cost[case] for one in found]) for case in get_args(Case)},
-        tuple(one.problem for _, probe in probes_of for one in probe.metrics if one.problem),
+        tuple(
+            metric.problem for _, probe in probes_of for metric in probe.metrics if metric.problem
+        ),
         tuple(f"{one.id}-{probe.probe}" for one, probe in probes_of if not probe.judged),
     )
 
@@ -338,7 +340,7 @@ def forecast_scenario(
 def _sum(costs: Sequence[Cost]) -> Cost:
     return Cost(
         sum(one.starts for one in costs),
-        sum(one.hours for one in costs),
+        sum(cost.hours for cost in costs),
         any(one.hours_at_most for one in costs),
         sum(one.gpu_hours for one in costs),
     )
@@ -606,7 +608,7 @@ def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | Non
         return scale.band(lookup(found.metric), sigmas * (found.sigma or 0.0))
 
     def first(designs: Iterable[BaselineDesign]) -> BaselineDesign | None:
-        return next((one for one in designs if share(one) >= _LEAST_FOUND), None)
+        return next((design for design in designs if share(design) >= _LEAST_FOUND), None)
 
     if first([design]):
         return None

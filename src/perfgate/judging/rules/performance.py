@@ -380,7 +380,7 @@ def _reason(
     verdict, mark = decided.verdict, decided.mark
     shares, wide = seen.interval(metric), scale.change(metric, margin)
     # As many digits as tell the band from the bounds.
-    apart = (n for n in (1, 2) if percent(wide, n) not in [percent(one, n) for one in shares])
+    apart = (n for n in (1, 2) if percent(wide, n) not in [percent(share, n) for share in shares])
     digits = next(apart, 3)
     change, band = seen.describe(metric, digits), percent(wide, digits)
     after = f"{counted(decided.new, 'fresh start')} against {counted(runs, 'baseline run')}"

@@ -81,7 +81,7 @@ def properties_of(result: TestResult, *, all_measured: bool = True) -> list[Prop
         ("summary", summary(result)),
     ]
     failure = result.failure
-    marks = dict.fromkeys(one.mark for one in result.judgements if one.mark)
+    marks = dict.fromkeys(judgement.mark for judgement in result.judgements if judgement.mark)
     more = [
         ("synthetic", "true" if result.synthetic else ""),
         ("resumed_from", result.resumed_from),
@@ -172,8 +172,8 @@ class JunitFormat(ReportFormat):
         for result in report.results:
             tests.setdefault(result.scenario, []).append(result)
         spent: dict[str, float] = {}
-        for one in report.efforts:
-            spent[one.scenario] = spent.get(one.scenario, 0) + one.spent_s
+        for effort in report.efforts:
+            spent[effort.scenario] = spent.get(effort.scenario, 0) + effort.spent_s
         names: dict[str, int] = {}
         suites: list[str] = []
         whole: Counter[str] = Counter()
@@ -234,7 +234,7 @@ def _element(tag: str, attributes: Mapping[str, object], content: str = "") -> s
 def _inside(depth: int, elements: Sequence[str]) -> str:
     """Elements on lines of their own; none: empty."""
     gap = "\n" + "  " * depth
-    return "".join(gap + one for one in elements) + gap[:-2] if elements else ""
+    return "".join(gap + element for element in elements) + gap[:-2] if elements else ""
 
 
 def _whole(result: TestResult) -> list[str]:
