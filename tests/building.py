@@ -10,8 +10,7 @@ from plain_records import record
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.core.measurement import MeasuredBuild, Measurement
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
+from perfgate.core.verdict import AppliedWaiver, Judgement, Rule, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.judge_input import Outcome, ProbeJudgement, judge
 from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, probe_input

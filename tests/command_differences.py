@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 from documented_commands import IMAGE, SCENARIOS, Documented
 
-from perfgate.core.command import Command, Step
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command, Step
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.plan import calls
 from perfgate.plan.container import container_of

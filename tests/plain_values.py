@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perfgate.core.measurement import Change
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement
+from perfgate.core.verdict import Judgement, Rule
 from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, ProbeJudgement, judge
 from perfgate.judging.rules.noise import BETWEEN, RunNoise
 from perfgate.judging.rules.performance import CurveTest, PerformanceTest

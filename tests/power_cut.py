@@ -124,7 +124,7 @@ class Disk:
 _KILLED = """
 import os, shutil, signal, sys
 from pathlib import Path
-from perfgate.core.durable_files import append_line, write_text
+from perfgate.core.files.durable_files import append_line, write_text
 from perfgate.runs.run_folder import RunFolder
 
 root, work, prepared = Path(sys.argv[1]), sys.argv[2], sys.argv[3]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
 
 MODULE = """
 from perfgate.clients.base import Client, client

@@ -6,7 +6,8 @@ from pathlib import Path
 from perfgate.campaign import serving
 from perfgate.campaign.builds import words
 from perfgate.clients import first_answers, logs
-from perfgate.core import json_text, paths, raw_log
+from perfgate.core.files import json_text, paths
+from perfgate.core.programs import raw_log
 from perfgate.evaluators import lm_eval_results
 from perfgate.judging.comparison import numbers
 from perfgate.release import attestation, keys, pack_archive

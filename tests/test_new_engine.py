@@ -10,8 +10,8 @@ import pytest
 from engine_scenarios import made
 
 from perfgate.core.errors import CannotDo, CliDrift, RunError
-from perfgate.core.locations import Locations
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.in_force import require_in_force
 from perfgate.scenarios.scenario import EngineSettings, Scenario

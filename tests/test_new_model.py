@@ -15,7 +15,7 @@ from documented_set import ROOT
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
 from perfgate.core.errors import SeveralInputErrors
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches

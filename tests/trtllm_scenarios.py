@@ -9,8 +9,8 @@ from typing import Any
 from documented_set import documented_suite
 from engine_scenarios import made
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM

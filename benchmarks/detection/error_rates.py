@@ -12,8 +12,7 @@ from math import sqrt
 import numpy as np
 
 from benchmarks.detection.draws import NOISES, probes, throughputs
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Rule, Verdict
 from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.performance import PerformanceTest

@@ -12,8 +12,7 @@ from statistics import median
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, lookup
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Rule, Verdict
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.performance import PerformanceTest
@@ -169,7 +168,9 @@ def replay(
         most: accepted values that it is given, the last ones since the last alarm.
         new: points that it is given from the decision's own on.
     """
-    alarms, accepted, at = [], [], 0
+    alarms: list[int] = []
+    accepted: list[float] = []
+    at = 0
     while at + new <= len(values):
         given = values[at : at + new]
         if len(accepted) >= least and differs(accepted[-most:], given):

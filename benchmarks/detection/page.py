@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.detection import real_tables, rival_tables, simulated_tables
-from perfgate.core.durable_files import write_text
+from perfgate.core.files.durable_files import write_text
 
 _BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _BEGIN = re.compile(r"<!-- table: ([\w-]+) -->")

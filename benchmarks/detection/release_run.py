@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks.detection.draws import SCENARIOS, Values, source
 from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
+from perfgate.core.files.paths import packaged
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.paths import packaged
 from perfgate.judging.assembly.bands import band_of, sigma_of
 from perfgate.judging.forecast.simulation import (
     IN_SESSION,
@@ -106,14 +106,15 @@ class Release:
     suite: str = field(default=STUDY, repr=False)
 
 
+_GATES: tuple[tuple[str, str, Control], ...] = (
+    (STUDY, "real", "controlled"),
+    (STUDY, "real", "alone"),
+    (STUDY, "heavy", "controlled"),
+    *((gpu, "real", "controlled") for gpu in PACKAGED),
+)
 CASES = tuple(
     Release(noise, *size, shared, control, suite)
-    for suite, noise, control in (
-        (STUDY, "real", "controlled"),
-        (STUDY, "real", "alone"),
-        (STUDY, "heavy", "controlled"),
-        *((gpu, "real", "controlled") for gpu in PACKAGED),
-    )
+    for suite, noise, control in _GATES
     for size in ((10, 10), (3, 3))
     for shared in (True, False)
 )

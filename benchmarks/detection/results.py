@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.durable_files import write_text
+from perfgate.core.files.durable_files import write_text
 
 FOLDER = Path(__file__).with_name("results")
 

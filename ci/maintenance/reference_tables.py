@@ -15,9 +15,9 @@ from typing import Any, get_args
 
 from perfgate.campaign.selection import Selected, measured_scenarios, selected_with, suite_tests
 from perfgate.cli.main import parser
-from perfgate.core.environment_variables import Setter, known_variables
 from perfgate.core.errors import FAILURES
 from perfgate.core.metrics import METRICS
+from perfgate.core.programs.environment_variables import Setter, known_variables
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.plan.registered import registered
 from perfgate.release import release_status

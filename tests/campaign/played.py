@@ -15,8 +15,8 @@ from perfgate import baselines
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.campaign import starter
 from perfgate.campaign.fresh_start import StartSetup
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, GatePolicy, Scenario, Source

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from perfgate.core.command import Command
+from perfgate.core.programs.command import Command
 
 _CODE = """
 import json, sys, time

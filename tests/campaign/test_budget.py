@@ -14,7 +14,7 @@ from perfgate.baselines import Baseline, BaselineRun, Entry, Retired, own_store,
 from perfgate.campaign import budget
 from perfgate.campaign.budget import Budget, Estimate
 from perfgate.campaign.session import Session
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.runs.run_folder import RunFolder

@@ -26,7 +26,7 @@ from perfgate.campaign.builds.controls import build_behind
 from perfgate.campaign.builds.words import inject, parse_ab, parse_injection, parse_source
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram
-from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON
+from perfgate.core.programs.programs import AIPERF, LLAMA_CPP_PYTHON
 from perfgate.core.verdict import Against
 from perfgate.engines.base import EngineBuild
 from perfgate.launchers.local.launcher import LocalLauncher

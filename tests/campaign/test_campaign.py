@@ -23,8 +23,8 @@ from perfgate.campaign.campaign_state import ProbeState
 from perfgate.campaign.schedule import totals
 from perfgate.campaign.session import Session
 from perfgate.campaign.starter import why_another
-from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import CannotDo, RunError
+from perfgate.core.files.durable_files import read_lines
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.judge_input import ProbeJudgement

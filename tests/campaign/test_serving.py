@@ -21,8 +21,8 @@ from perfgate.campaign.serving import (
     run_to_end,
     wait_until_ready,
 )
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
+from perfgate.core.programs.command import Command
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.launchers.base import Job
 from perfgate.launchers.local.launcher import LocalLauncher, free_port

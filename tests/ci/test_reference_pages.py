@@ -20,7 +20,7 @@ from ci.maintenance.reference_tables import command_options, prose, pytest_optio
 from ci.maintenance.report_schema import report_schema
 from perfgate.cli.command_parser import parsers_of
 from perfgate.cli.main import parser
-from perfgate.core.environment_variables import known_variables
+from perfgate.core.programs.environment_variables import known_variables
 
 ASKED = "<!-- made by make reference: numbers -->\n{}<!-- end of numbers -->\n"
 

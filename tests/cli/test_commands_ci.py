@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from command_line import Perfgate
 
-from perfgate.core.paths import scenario_folders
+from perfgate.core.files.paths import scenario_folders
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_suite
 

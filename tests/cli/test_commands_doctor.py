@@ -11,7 +11,7 @@ from building import MACHINE
 from command_line import Perfgate
 
 from perfgate.cli.main import main
-from perfgate.core.paths import PACKAGED, scenario_folders
+from perfgate.core.files.paths import PACKAGED, scenario_folders
 from perfgate.machine.preflight.software import judge_software
 from perfgate.scenarios.files import LoadedSuite, load_suite
 

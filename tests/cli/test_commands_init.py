@@ -9,7 +9,7 @@ from command_line import Perfgate
 from tables import each
 
 from perfgate.cli.main import main
-from perfgate.core.paths import packaged, repository, scenario_folders
+from perfgate.core.files.paths import packaged, repository, scenario_folders
 
 Capture = pytest.CaptureFixture[str]
 

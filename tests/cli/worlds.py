@@ -22,8 +22,8 @@ from perfgate.baselines import Baseline, BaselineRun, Entry, candidate_store, ow
 from perfgate.baselines.baseline import BuildSource
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
 from perfgate.clients.base import client
-from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import MissingProgram
+from perfgate.core.programs.environment_variables import variables_set
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.engines.llama_cpp import LlamaCpp

@@ -13,8 +13,8 @@ from perfgate.clients import datasets
 from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.client_facts import client_facts, notes
 from perfgate.clients.serving_clients import BenchmarkServing, SglangBench, VllmBench
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import Scenario
 

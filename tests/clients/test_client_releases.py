@@ -15,7 +15,7 @@ from tables import each
 from perfgate.clients.base import Client, Target
 from perfgate.clients.releases import SGLANG, VLLM, release
 from perfgate.clients.serving_clients import SglangBench, VllmBench, VllmBenchmarkServing
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.option_check import Call, of_call

@@ -17,7 +17,7 @@ from perfgate.clients.datasets import (
     real_dataset,
     sharegpt,
 )
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.scenarios.scenario import Scenario
 
 REAL: Scenario = replace(

@@ -31,8 +31,8 @@ from perfgate.clients.first_answers import (
 from perfgate.clients.logs import lines_of
 from perfgate.clients.trtllm_offline import TrtllmQuickstart, parse_quickstart
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import (
     DocumentedAnswer,

@@ -15,8 +15,8 @@ from tables import each
 from perfgate.clients.load_files import parsed_offline
 from perfgate.clients.trtllm_offline import REPORT, TrtllmBench
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import (
     AccuracyTask,

@@ -14,8 +14,14 @@ import pytest
 from refusals import refused
 from tables import each
 
-from perfgate.core import json_text
-from perfgate.core.json_text import DEEPEST, LONGEST_WHOLE_NUMBER, JsonError, parse, parse_object
+from perfgate.core.files import json_text
+from perfgate.core.files.json_text import (
+    DEEPEST,
+    LONGEST_WHOLE_NUMBER,
+    JsonError,
+    parse,
+    parse_object,
+)
 from perfgate.core.plain import from_plain, to_plain
 
 

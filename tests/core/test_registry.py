@@ -31,6 +31,7 @@ def test_modules_of_the_package_register_themselves(animals: Registry[Animal]) -
     assert sorted(animals) == ["lion"]
     assert len(animals) == 1
     assert animals["lion"].__name__ == "Lion"
+    assert vars(animals["lion"])["name"] == "lion"
     assert "lyon" not in animals
     assert animals("tiger")(Animal) is animals["tiger"] is Animal
 
@@ -55,4 +56,5 @@ def test_a_module_that_cannot_be_imported_is_told_every_time(animals, tmp_path) 
     (tmp_path / "zoo_for_tests" / "ant.py").write_text("import no_such_module_here\n")
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="no_such_module_here"):
-            animals["lion"]
+            list(animals)
+    assert animals["lion"].__name__ == "Lion", "a name needs the module of that name alone"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Locations
-from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines.base import engine
 from perfgate.engines.installed_programs import answer
 

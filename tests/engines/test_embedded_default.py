@@ -24,10 +24,10 @@ from building import SCENARIO
 from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.base import Target
 from perfgate.clients.first_answers import ask as first_answers
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Locations
-from perfgate.core.programs import LLAMA_CPP_PYTHON, LM_EVAL
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import LLAMA_CPP_PYTHON, LM_EVAL
 from perfgate.engines import llama_cpp
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp

@@ -7,7 +7,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import FAILURES, RunError
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
 from perfgate.engines.in_force import InForce, not_established, require_in_force
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario

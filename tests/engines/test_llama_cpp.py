@@ -10,7 +10,7 @@ from building import SCENARIO
 from tables import each
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines import llama_cpp
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.gguf_tokenizer import UnfitFile, require_known_kind

@@ -16,8 +16,8 @@ from engine_scenarios import VALUES, made
 from tables import each
 
 from perfgate.core.errors import PerfgateError
-from perfgate.core.locations import Locations
 from perfgate.core.plain import to_plain
+from perfgate.core.programs.locations import Locations
 from perfgate.engines import sglang, tensorrt_llm, vllm  # noqa: F401  (registers them)
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.plan import calls

@@ -10,8 +10,8 @@ from tables import each
 from trtllm_scenarios import ON_PAPER, scenario
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.weights import model_facts, reference
 from perfgate.scenarios.scenario import EngineSettings, Model, Scenario, Weights

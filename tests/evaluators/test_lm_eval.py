@@ -19,8 +19,8 @@ from tables import each
 from perfgate.clients.base import Target
 from perfgate.clients.logs import lines_of
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.paths import packaged
-from perfgate.core.untrusted_files import UntrustedFile
+from perfgate.core.files.paths import packaged
+from perfgate.core.files.untrusted_files import UntrustedFile
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.lm_eval import LmEval, _scores, folder_of
 from perfgate.evaluators.lm_eval_results import (

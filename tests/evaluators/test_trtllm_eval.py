@@ -18,9 +18,9 @@ from tables import each
 
 from perfgate.clients.logs import lines_of
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.trtllm_eval import (

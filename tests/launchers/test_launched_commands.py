@@ -12,10 +12,10 @@ import pytest
 from building import SCENARIO
 from tables import each
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Installation, Locations
-from perfgate.core.paths import repository
-from perfgate.core.programs import MPIRUN, TRTLLM_BENCH, TRTLLM_LAUNCH
+from perfgate.core.files.paths import repository
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Installation, Locations
+from perfgate.core.programs.programs import MPIRUN, TRTLLM_BENCH, TRTLLM_LAUNCH
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
 from perfgate.launchers.docker.containers import ContainerSettings, run_words

@@ -8,8 +8,8 @@ from building import SCENARIO
 from tables import each
 
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
-from perfgate.core.programs import MPIRUN
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import MPIRUN
 from perfgate.launchers.base import Exit, PlacementRequest
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launcher import LocalLauncher

@@ -22,7 +22,7 @@ from sizes import IS_NIGHTLY
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
 

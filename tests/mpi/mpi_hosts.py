@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 from clusters import Cluster
 
-from perfgate.core.command import Command
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
+from perfgate.core.programs.command import Command
 from perfgate.launchers.base import Job, Placement, PlacementRequest
 from perfgate.launchers.mpirun.launcher import MpirunLauncher
 from perfgate.launchers.site import MpirunSite

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tables import each
 
-from perfgate.core.command import Command
+from perfgate.core.programs.command import Command
 from perfgate.launchers.base import Exit
 from perfgate.launchers.mpirun.launcher import started_by, status_of_rank
 from perfgate.launchers.site import MpirunSite

@@ -38,9 +38,9 @@ from mpi_hosts import (
 )
 
 from perfgate.campaign.serving import run_to_end, wait_until_ready
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines import llama_cpp
 from perfgate.engines.base import Endpoint
 from perfgate.engines.llama_cpp import LlamaCpp

@@ -12,7 +12,7 @@ import pytest
 from clusters import Cluster, eventually
 from mpi_hosts import hosted, in_words, placed, python, two_hosts
 
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.nodes.watch import PLACE
 from perfgate.machine.conditions.processes import Marked, process_table

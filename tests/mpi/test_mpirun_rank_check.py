@@ -9,8 +9,8 @@ import pytest
 from mpi_hosts import PROGRAMS, local_scenario, placed, two_hosts
 
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
-from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import TENSORRT_LLM_PYTHON
 from perfgate.launchers import rank_check
 from perfgate.launchers.rank_check import check_ranks
 from perfgate.machine.preflight import Check

@@ -7,9 +7,9 @@ import pytest
 from building import SCENARIO
 from tables import each
 
-from perfgate.core.command import Step
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Step
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.plan import calls as plan
 from perfgate.scenarios.scenario import (

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
 from perfgate.core.plain import to_plain
+from perfgate.core.programs.locations import Locations
 from perfgate.engines import sglang, tensorrt_llm, vllm  # noqa: F401  (registers them)
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.sglang import table as of_sglang

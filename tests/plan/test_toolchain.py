@@ -8,7 +8,7 @@ from tables import each
 
 from perfgate.baselines import Entry
 from perfgate.core.errors import InputError
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
 from perfgate.engines.base import Engine, engine
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT

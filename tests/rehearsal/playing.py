@@ -13,8 +13,8 @@ from pathlib import Path
 
 import forked
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.rehearsal.faults import parse_fault
 from perfgate.rehearsal.setup import set_up

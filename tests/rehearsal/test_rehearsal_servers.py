@@ -16,10 +16,10 @@ import pytest
 from playing import SHAREGPT, scenarios, serving, staged
 from sessions import tracing
 
-from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift, InputError
 from perfgate.core.failures import diagnose
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, OptionsAnswer, engine
 from perfgate.engines.in_force import require_in_force
 from perfgate.engines.installed_programs import answer

@@ -11,7 +11,7 @@ from playing import MIN_LATENCY, SERVED, WEIGHED, scenarios, staged
 from tables import each
 
 from perfgate.clients.datasets import gpqa_diamond, real_dataset, sharegpt
-from perfgate.core.programs import (
+from perfgate.core.programs.programs import (
     BENCHMARK_SERVING,
     LM_EVAL,
     SBATCH,

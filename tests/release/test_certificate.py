@@ -11,8 +11,7 @@ from markdown_it import MarkdownIt
 from run_reports import HOSTILE, judged
 from tables import each
 
-from perfgate.core.rule import VERSION
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import RULE_VERSION, Verdict
 from perfgate.release import certificate
 from perfgate.release.certificate import certificate_markdown, certificate_page, content
 from perfgate.release.check_result import Finding, ReleaseCheck
@@ -100,7 +99,7 @@ def test_page_and_markdown_of_a_usual_release_say_the_same() -> None:
             "in at most 0.7 % of cases",
             "node7, 8 × NVIDIA B200",
             "started 2026-11-23 01",
-            f"rule {VERSION}",
+            f"rule {RULE_VERSION}",
             "checked 2026-11-23 18:00 UTC",
             "perfgate release verify EVIDENCE.tar",
             certificate.root_of(packed()[1:3]),

@@ -14,7 +14,7 @@ from releases import SCENARIO, SUITE
 from tables import each
 
 from ci.maintenance.pinned_packages import name_in_policy
-from perfgate.cli.release_check import suite_tests_of
+from perfgate.cli.release.check import suite_tests_of
 from perfgate.core.plain import to_plain
 from perfgate.judging.assembly.claims import claim_probes
 from perfgate.release import policy as policies

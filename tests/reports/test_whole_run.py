@@ -11,8 +11,7 @@ from night_runs import outputs
 from tables import each
 
 from perfgate.core.measurement import Change
-from perfgate.core.rule import ControlPolicy, Rule
-from perfgate.core.verdict import Against, Verdict
+from perfgate.core.verdict import Against, ControlPolicy, Rule, Verdict
 from perfgate.judging.assembly.judge_input import (
     ControlSources,
     JudgeInput,

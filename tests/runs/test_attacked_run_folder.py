@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from plain_records import record, recorded
 
-from perfgate.core.durable_files import append_line
 from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import append_line
 from perfgate.runs.progress import Progress
 from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.record import SCHEMA_VERSION, as_line

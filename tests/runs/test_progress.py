@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tables import each
 
-from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import RunError
+from perfgate.core.files.durable_files import read_lines
 from perfgate.runs import progress
 from perfgate.runs.progress import Progress, ProgressState, span
 

@@ -8,7 +8,7 @@ import pytest
 from clusters import Cluster, eventually, running
 from roads import Road, make_road
 
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
 from perfgate.launchers.base import PlacementRequest
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario

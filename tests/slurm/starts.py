@@ -10,8 +10,8 @@ import psutil
 import pytest
 from clusters import Cluster, eventually
 
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
+from perfgate.core.programs.command import Command
 from perfgate.launchers.base import Job, Placement, PlacementRequest
 from perfgate.launchers.site import SlurmSite
 from perfgate.launchers.slurm.launcher import SlurmLauncher

@@ -14,9 +14,9 @@ from starts import allocation, job_of, no_port, nodes_of, on_nodes, python, star
 from tables import each
 
 from perfgate.campaign.serving import run_to_end
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.failures import FAILURES
+from perfgate.core.programs.command import Command
 from perfgate.launchers.base import Exit, PlacementRequest
 from perfgate.launchers.site import SlurmSite
 from perfgate.launchers.slurm.calls import (

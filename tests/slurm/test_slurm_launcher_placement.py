@@ -12,10 +12,10 @@ import pytest
 from clusters import Cluster, eventually
 from starts import allocation, job_of, nodes_of, nothing_is_left, on_nodes, python, started
 
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.nodes import placement as nodes_placement
 from perfgate.launchers.site import SlurmContainer, SlurmSite

@@ -10,7 +10,7 @@ from clusters import Cluster
 from starts import on_nodes
 
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.rank_check import check_ranks
 from perfgate.launchers.site import SlurmSite

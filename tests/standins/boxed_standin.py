@@ -2,10 +2,10 @@
 
 from standin import StandinEngine
 
-from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Locations
-from perfgate.core.programs import Program
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program
 from perfgate.engines.base import Endpoint, EngineBuild, engine
 from perfgate.scenarios.scenario import Scenario
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perfgate.clients.base import Client, Offline, Target, client
-from perfgate.core.command import Command, Step
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
-from perfgate.core.programs import Program
+from perfgate.core.programs.command import Command, Step
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.scenario import (

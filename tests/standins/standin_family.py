@@ -62,8 +62,8 @@ else:
 
     import standin
 
-    from perfgate.core.command import Command
-    from perfgate.core.locations import Locations
+    from perfgate.core.programs.command import Command
+    from perfgate.core.programs.locations import Locations
     from perfgate.engines.base import Endpoint, EngineBuild
     from perfgate.scenarios.scenario import Scenario
 

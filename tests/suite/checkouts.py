@@ -26,7 +26,7 @@ from registered_standins import registered_standins
 from road_words import ACCURACY, FIRST, NAMED, PATIENCE_S, PLUGINS, ROOT, SECOND, STANDINS
 from sessions import ONLY_NEEDED_PLUGINS, inherited, is_held, tracing
 
-from perfgate.core.durable_files import append_line
+from perfgate.core.files.durable_files import append_line
 from perfgate.release.policy import SuiteTests
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.runs.ended_run import read_run

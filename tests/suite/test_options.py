@@ -144,7 +144,7 @@ PROBE = """\
 import pytest
 pytest_plugins = ["perfgate.suite.plugin"]
 def pytest_collection_finish(session):
-    from perfgate.core.paths import baselines_folder, scenario_folders
+    from perfgate.core.files.paths import baselines_folder, scenario_folders
     print("\\nFOUND", baselines_folder(), *scenario_folders())
 """
 SETTINGS = """\

@@ -19,9 +19,9 @@ from msgspec import structs
 from registered_standins import registered_standins
 from tables import each
 
-from perfgate.cli import release_signature
 from perfgate.cli.main import main
-from perfgate.core.rule import VERSION as RULE
+from perfgate.cli.release import signature
+from perfgate.core.verdict import RULE_VERSION
 from perfgate.release import pack_archive
 from perfgate.release.attestation import envelope
 from perfgate.release.keys import as_policy_has_it, make_keys, read_private_key
@@ -320,7 +320,14 @@ REFUSED: dict[Status, dict[str, tuple[Any, ...]]] = {
             *(rearchive, replace, MANIFEST, f'"perfgate": "{version("perfgate")}"'),
             '"perfgate": "0.0.9"',
         ),
-        "another rule": ("rule", rearchive, replace, MANIFEST, f'"rule": "{RULE}"', '"rule": "0"'),
+        "another rule": (
+            "rule",
+            rearchive,
+            replace,
+            MANIFEST,
+            f'"rule": "{RULE_VERSION}"',
+            '"rule": "0"',
+        ),
     },
 }
 # Of somebody with the right key, who made a whole pack; what `sign` refuses, too.
@@ -394,7 +401,7 @@ def test_an_older_pack_has_expired(monkeypatch: Patch, capsys: Capture) -> None:
         def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
             return datetime.now(tz) + timedelta(days=30)
 
-    monkeypatch.setattr(release_signature, "datetime", Later)
+    monkeypatch.setattr(signature, "datetime", Later)
     assert verify("--commit", COMMIT) == Status.EXPIRED
     assert "stale" in capsys.readouterr().err
     at = datetime.now(UTC).isoformat()

@@ -13,7 +13,7 @@ from checkouts import Finished, Suite, make_suite, wait_until
 from docker_host import IMAGE, DockerHost, docker_host
 from road_words import GIVEN_BAND, POINT, STANDINS, STORED
 
-from perfgate.core.programs import PROGRAM_PREFIX
+from perfgate.core.programs.programs import PROGRAM_PREFIX
 
 pytestmark = pytest.mark.slow
 

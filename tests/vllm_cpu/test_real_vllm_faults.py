@@ -19,7 +19,7 @@ from real_engine import MODEL, MODELS, OF_ENGINE, Running, under_load
 from real_vllm import PROGRAM, VLLM, checkout
 
 from perfgate.campaign.fresh_start import _TRIES_OF_PORTS
-from perfgate.core.programs import interpreter_of
+from perfgate.core.programs.programs import interpreter_of
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.usefixtures("vllm")]
 

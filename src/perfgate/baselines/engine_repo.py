@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.core.program_query import WITHIN_S, Answer, NoStatus, git_answer
+from perfgate.core.programs.program_query import WITHIN_S, Answer, NoStatus, git_answer
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")
 

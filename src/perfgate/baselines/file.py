@@ -24,12 +24,12 @@ from perfgate.baselines.stored_json import (
     read_stored,
     with_hash,
 )
-from perfgate.core import json_text
-from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
+from perfgate.core.files import json_text
+from perfgate.core.files.durable_files import write_json
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.core.untrusted_files import read_input
 from perfgate.engines.base import EngineBuild
 
 SCHEMA_VERSION = 3

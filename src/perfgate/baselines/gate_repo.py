@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfgate.baselines.engine_repo import ask_git
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
-from perfgate.core.program_query import git_answer
+from perfgate.core.files.durable_files import write_text
+from perfgate.core.programs.program_query import git_answer
 from perfgate.core.redaction import visible
 
 _STATE_WITHIN_S = 20.0

@@ -23,13 +23,13 @@ from perfgate.baselines.stored_json import (
     read_stored,
     with_hash,
 )
-from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import write_json
+from perfgate.core.files.paths import baselines_folder, machine_store, require_own
+from perfgate.core.files.remembered import remembered
 from perfgate.core.metrics import METRICS
-from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.redaction import mask
-from perfgate.core.remembered import remembered
 from perfgate.runs.record import MeasurementRecord
 from perfgate.runs.run_folder import RunFolder
 

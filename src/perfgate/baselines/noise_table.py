@@ -22,8 +22,8 @@ from perfgate.baselines.noise_history import (
 )
 from perfgate.baselines.store import Store, is_baseline, suite_store
 from perfgate.core.errors import InputError
-from perfgate.core.paths import require_own
-from perfgate.core.remembered import remembered
+from perfgate.core.files.paths import require_own
+from perfgate.core.files.remembered import remembered
 
 MOST_BASELINES = 30  # of one hardware that noise is learnt from: the newest files
 

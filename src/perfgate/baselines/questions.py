@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 
 from perfgate.baselines.stored_json import digest, read_stored
-from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import write_json
+from perfgate.core.files.remembered import remembered
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.remembered import remembered
 
 FOLDER = "questions"  # in a store, beside the folders of hardware; no hardware is called so
 SCHEMA_VERSION = 1

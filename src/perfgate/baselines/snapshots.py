@@ -14,10 +14,10 @@ from perfgate.baselines import Baseline, ChosenBaseline, Entry
 from perfgate.baselines.baseline import Window
 from perfgate.baselines.file import read, read_head
 from perfgate.baselines.questions import Questions, questions_of
-from perfgate.core.durable_files import write_errors_named, write_text
 from perfgate.core.errors import InputError
-from perfgate.core.json_text import LARGEST_OWN
-from perfgate.core.untrusted_files import make_new_folders, read_input, read_regular
+from perfgate.core.files.durable_files import write_errors_named, write_text
+from perfgate.core.files.json_text import LARGEST_OWN
+from perfgate.core.files.untrusted_files import make_new_folders, read_input, read_regular
 from perfgate.runs.run_folder import REFERENCES
 
 _NAME = re.compile(r"[1-9]\d*/(\w[\w.+-]*/)*\w[\w.+-]*", re.ASCII)

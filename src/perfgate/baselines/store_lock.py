@@ -15,13 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.core.paths import machine_store
+from perfgate.core.files.paths import machine_store
 
 WAIT_S = 60.0  # a promotion takes a second or two
 _PAUSE_S = 0.05  # between two tries
 # What network file systems answer that lock files by ranges, and no folders (flock(2)).
 _NO_LOCKS_OF_FOLDERS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
-_DRAFT = re.compile(r"\..+\.json\.[a-z0-9_]{8,16}")  # as `core.durable_files` names them
+_DRAFT = re.compile(r"\..+\.json\.[a-z0-9_]{8,16}")  # as `core.files.durable_files` names them
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from perfgate.core import json_text
-from perfgate.core.durable_files import read_json, require_version
 from perfgate.core.errors import InputError
-from perfgate.scenarios.problem import Keys, dotted
+from perfgate.core.files import json_text
+from perfgate.core.files.durable_files import read_json, require_version
 from perfgate.scenarios.schema import read_schema
+from perfgate.scenarios.yaml_document import Keys, dotted
 
 MEASURED = "numbers that come from `perfgate baseline record` and `promote` alone"
 

@@ -24,7 +24,7 @@ from perfgate.baselines import suite_store
 from perfgate.baselines.baseline import Baseline
 from perfgate.baselines.choice import in_order
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.rule import Rule
+from perfgate.core.verdict import Rule
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.record import GroupRecord
 from perfgate.scenarios.probe import Probe, all_probes

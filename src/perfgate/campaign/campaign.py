@@ -30,8 +30,7 @@ from perfgate.campaign.schedule import (
 from perfgate.campaign.session import Session
 from perfgate.campaign.starter import Starter
 from perfgate.core.errors import PerfgateError
-from perfgate.core.rule import FIRST_LOOK
-from perfgate.core.verdict import Against
+from perfgate.core.verdict import FIRST_LOOK, Against
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.references import References

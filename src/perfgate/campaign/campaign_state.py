@@ -13,8 +13,7 @@ from perfgate.clients import client_facts
 from perfgate.clients.blocks import FACT
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
-from perfgate.core.rule import FEWEST_REFERENCES, Rule
-from perfgate.core.verdict import Against, Verdict
+from perfgate.core.verdict import FEWEST_REFERENCES, Against, Rule, Verdict
 from perfgate.judging.assembly.judge_input import (
     JudgeInput,
     Outcome,

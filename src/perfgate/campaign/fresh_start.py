@@ -30,12 +30,12 @@ from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.client_facts import client_facts
 from perfgate.clients.first_answers import ANSWER_WITHIN_S, ask, compared_with_texts
 from perfgate.clients.load_files import parsed_load, parsed_offline, write_server_cpu
-from perfgate.core import raw_log
-from perfgate.core.command import Command, Step
-from perfgate.core.durable_files import ANOTHER_STORE, kept_folder, write_errors_named
 from perfgate.core.errors import RunError
+from perfgate.core.files.durable_files import ANOTHER_STORE, kept_folder, write_errors_named
+from perfgate.core.files.untrusted_files import make_new_folders
 from perfgate.core.measurement import Json, Measurement
-from perfgate.core.untrusted_files import make_new_folders
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.command import Command, Step
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator
 from perfgate.launchers.base import Job, Placement, PlacementRequest

@@ -16,8 +16,7 @@ from statistics import fmean
 from typing import Literal
 
 from perfgate.campaign.budget import Budget
-from perfgate.core.rule import FIRST_LOOK
-from perfgate.core.verdict import Against
+from perfgate.core.verdict import FIRST_LOOK, Against
 from perfgate.judging.rules.paired import AB_RULE
 from perfgate.runs.record import GroupSeconds, GroupStarts
 from perfgate.scenarios.probe import Probe

@@ -13,11 +13,11 @@ import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 
-from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
+from perfgate.core.files import json_text
 from perfgate.core.measurement import Json
-from perfgate.core.raw_log import lines_with
+from perfgate.core.programs.raw_log import lines_with
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.engines.in_force import InForce, not_established, require_in_force
 from perfgate.launchers.base import Exit, Job

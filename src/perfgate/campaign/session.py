@@ -15,8 +15,8 @@ from perfgate.baselines.waivers import Waiver
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.builds.words import AbSources, Injection
 from perfgate.campaign.resume import KeptResults
-from perfgate.core.paths import machine_store
-from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.files.paths import machine_store
+from perfgate.core.verdict import ControlPolicy, Rule
 from perfgate.judging.assembly.references import ReferencePolicy
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import Site

@@ -27,7 +27,7 @@ from perfgate.campaign.selection import (
     suite_tests,
 )
 from perfgate.core.errors import InputError
-from perfgate.core.json_text import JsonError, parse_object
+from perfgate.core.files.json_text import JsonError, parse_object
 from perfgate.core.plain import from_plain
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.runs.record import ShardRecord

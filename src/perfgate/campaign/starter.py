@@ -23,8 +23,8 @@ from perfgate.campaign.schedule import (
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
-from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import FAILURES, PerfgateError, as_run_error
+from perfgate.core.files.durable_files import write_errors_named
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain

@@ -21,8 +21,8 @@ from perfgate.cli.output import (
 )
 from perfgate.cli.scenario_choice import add_folder, load, warn
 from perfgate.core.errors import InputError
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.plain import to_plain
-from perfgate.core.untrusted_files import read_input
 from perfgate.runs.exit_status import LARGEST, Action, Event, decision, final_status
 from perfgate.scenarios.scenario import GPUS
 

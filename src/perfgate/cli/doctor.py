@@ -19,8 +19,8 @@ from textwrap import shorten
 from perfgate.cli.doctor_selection import check_selection, preflight_of
 from perfgate.cli.output import add_format, described, print_json, print_template, refuse_given
 from perfgate.cli.scenario_choice import add_folder, load, shaped
-from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import PerfgateError
+from perfgate.core.programs.environment_variables import variables_set
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, counted, detect

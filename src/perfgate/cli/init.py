@@ -10,9 +10,9 @@ from pathlib import Path
 
 from perfgate.baselines.file import SAMPLE
 from perfgate.cli.output import add_format, answer, table
-from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.errors import InputError
-from perfgate.core.paths import INI_SCENARIOS, packaged, setting_of
+from perfgate.core.files.durable_files import make_executable, write_text
+from perfgate.core.files.paths import INI_SCENARIOS, packaged, setting_of
 from perfgate.scenarios.documented import FOLDER as DOCUMENTED
 
 _TEMPLATE = Path(__file__).with_name("gate_repository")

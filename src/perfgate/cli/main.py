@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 from perfgate import __doc__ as purpose
 from perfgate.cli.command_parser import CommandParser, PrintCompletion, PrintVersion, verb_first
-from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.errors import PerfgateError
+from perfgate.core.files.durable_files import cannot_write, is_unwritable
+from perfgate.core.files.paths import packaged
 from perfgate.core.output_stream import standard_streams
-from perfgate.core.paths import packaged
 from perfgate.runs.exit_status import ExitStatus
 
-# Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
-# only the chosen one is imported, so that --help is quick.
+# Command → what it is for. The module or package of that name in perfgate.cli adds its options and
+# runs it; only the chosen one is imported, so that --help is quick.
 COMMANDS = {
     "init": "lay out a gate repository for your baselines and scenarios",
     "scenarios": "list, show and validate scenarios; their commands",

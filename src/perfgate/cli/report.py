@@ -14,11 +14,11 @@ from pathlib import Path
 from perfgate.baselines.store import Store
 from perfgate.campaign.shards import LARGEST, MatrixRow, read_matrix
 from perfgate.cli.output import described
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
-from perfgate.core.paths import require_own
+from perfgate.core.files.durable_files import write_text
+from perfgate.core.files.paths import require_own
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.redaction import one_line
-from perfgate.core.untrusted_files import read_input
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import report_format, write_formats
 from perfgate.reports.histories import MetricHistory, gathered_histories

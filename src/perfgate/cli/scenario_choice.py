@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
-from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.errors import InputError, did_you_mean
-from perfgate.core.locations import Locations
-from perfgate.core.paths import scenario_folders
+from perfgate.core.files.paths import scenario_folders
+from perfgate.core.programs.environment_variables import unknown_variables
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered

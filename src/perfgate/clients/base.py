@@ -10,11 +10,11 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from perfgate.core.command import Command, Step
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import Program, interpreter_of
+from perfgate.core.programs.command import Command, Step
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program, interpreter_of
 from perfgate.core.registry import Registry
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Scenario, Workload

@@ -17,11 +17,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from perfgate.clients.base import Target
-from perfgate.core.command import Command
-from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import read_json
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain, to_plain
+from perfgate.core.programs.command import Command
 from perfgate.core.verdict import counted, percent
 from perfgate.scenarios.scenario import GatePolicy, LoadPoint, Workload
 

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perfgate.core import json_text
 from perfgate.core.errors import InputError
-from perfgate.core.locations import DATASETS, Locations
-from perfgate.core.remembered import file_sha256
-from perfgate.core.untrusted_files import open_input
+from perfgate.core.files import json_text
+from perfgate.core.files.remembered import file_sha256
+from perfgate.core.files.untrusted_files import open_input
+from perfgate.core.programs.locations import DATASETS, Locations
 from perfgate.engines.tensorrt_llm.checkout import GPQA_QUESTIONS
 from perfgate.scenarios.scenario import Scenario
 

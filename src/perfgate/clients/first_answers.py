@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import same_release
-from perfgate.core import json_text
-from perfgate.core.durable_files import write_json
 from perfgate.core.errors import RunError
+from perfgate.core.files import json_text
+from perfgate.core.files.durable_files import write_json
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint
 from perfgate.scenarios.scenario import DocumentedAnswer, Scenario, Smoke

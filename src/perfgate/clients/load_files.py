@@ -11,7 +11,7 @@ from pathlib import Path
 from perfgate.clients import blocks
 from perfgate.clients.base import Client, Offline
 from perfgate.clients.report_tables import number_of
-from perfgate.core.durable_files import read_json, write_json
+from perfgate.core.files.durable_files import read_json, write_json
 from perfgate.core.measurement import Measurement
 from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
 

@@ -22,11 +22,11 @@ from perfgate.clients.client_facts import other_lengths
 from perfgate.clients.first_answers import Answer, require_known, require_whole
 from perfgate.clients.logs import Line, left, printed
 from perfgate.clients.trtllm_bench_report import CLIENT
-from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import METRICS
+from perfgate.core.programs.command import Step
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario, Smoke
@@ -49,8 +49,6 @@ _ANSWER = re.compile(
 @client(CLIENT)
 class TrtllmBench(Offline):
     """Throughput of one sweep point, on prompts of one length or on the person's own."""
-
-    name = CLIENT
 
     def steps(
         self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
@@ -170,8 +168,6 @@ def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
 @client(QUICKSTART)
 class TrtllmQuickstart(Offline):
     """The first answers of a model, generated in one process."""
-
-    name = QUICKSTART
 
     def steps(
         self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations

@@ -9,8 +9,8 @@ from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from perfgate.core.files.remembered import toml_beside
 from perfgate.core.redaction import MASK, is_secret, mask, redact, redacted_lines, visible
-from perfgate.core.toml_table import toml_beside
 
 
 @dataclass(frozen=True)

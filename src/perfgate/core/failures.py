@@ -8,14 +8,15 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
 from perfgate.core.errors import FAILURES
-from perfgate.core.raw_log import lines_with
+from perfgate.core.files.remembered import toml_beside
+from perfgate.core.programs.raw_log import lines_with
 from perfgate.core.redaction import COLOUR, redact
-from perfgate.core.toml_table import toml_beside
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 _MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end
@@ -41,15 +42,22 @@ class Signature:
 
 _TABLE = toml_beside(__file__, "failure_signatures")
 
-# In the file's order: on one line the first signature wins.
-SIGNATURES: tuple[Signature, ...] = tuple(
-    Signature(group["failure"], re.compile(pattern, re.IGNORECASE), group["rank"])
-    for group in _TABLE["signature"]
-    for pattern in group["patterns"]
-)
 
-# Lines that are no sign of failure whatever words they hold.
-HEALTHY = re.compile("|".join(_TABLE["healthy"]), re.IGNORECASE)
+@cache  # they take long to compile, and most sessions read no log of a failure
+def signatures() -> tuple[Signature, ...]:
+    """All signatures, in the file's order: on one line the first one wins."""
+    return tuple(
+        Signature(group["failure"], re.compile(pattern, re.IGNORECASE), group["rank"])
+        for group in _TABLE["signature"]
+        for pattern in group["patterns"]
+    )
+
+
+@cache
+def _healthy() -> re.Pattern[str]:
+    """Lines that are no sign of failure whatever words they hold."""
+    return re.compile("|".join(_TABLE["healthy"]), re.IGNORECASE)
+
 
 # Words without which no line is a signature, in lower case.
 TELLING_WORDS: tuple[str, ...] = tuple(_TABLE["telling_words"])
@@ -269,10 +277,10 @@ def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
     if not _has_word(line, TELLING_WORDS):
         return None
     plain = COLOUR.sub("", line)
-    words, calm = _own_words(plain)
-    if HEALTHY.search(words):
+    words, calm = own_words(plain)
+    if _healthy().search(words):
         return None
-    for signature in SIGNATURES:
+    for signature in signatures():
         if calm and signature.rank == "cause":
             continue
         found = signature.pattern.search(words)
@@ -282,8 +290,12 @@ def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
     return None
 
 
-def _own_words(line: str) -> tuple[str, bool]:
-    """The line without prefixes, and whether one of them marks it as information."""
+def own_words(line: str) -> tuple[str, bool]:
+    """The line without prefixes, and whether one of them marks it as information.
+
+    Args:
+        line: without colours.
+    """
     position, calm = 0, False
     while (found := _PREFIX.match(line, position)) and found.end() > position:
         calm = calm or (found["bracketed"] or found["level"]) in _CALM

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfgate.core.errors import InputError
+from perfgate.core.files.remembered import toml_beside
 from perfgate.core.plain import from_plain
-from perfgate.core.toml_table import toml_beside
 
 Direction = Literal["higher", "lower"]
 

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import chain, pairwise
+from typing import Any
 from urllib.parse import quote, unquote
 
-from perfgate.core.measurement import Json
-from perfgate.core.toml_table import toml_beside
+from perfgate.core.files.remembered import toml_beside
 
 MASK = "***"
 SHORTEST = 6  # characters of a known value; a shorter one would mask every second word
@@ -182,7 +182,7 @@ def mask_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: MASK if is_secret(name) else mask(value) for name, value in environment.items()}
 
 
-def mask_plain(value: Json) -> Json:
+def mask_plain(value: Any) -> Any:
     """Plain values with the secrets in them masked, by the names of their fields or as texts."""
     if isinstance(value, Mapping):
         return {

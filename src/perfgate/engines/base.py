@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from perfgate.core.command import Command
 from perfgate.core.errors import PerfgateError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.programs import Program
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.engines import weights
 from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.release_tables import ReleaseTables
-from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.rules import Rule
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.yaml_document import Problem
 
 
 @dataclass(frozen=True)

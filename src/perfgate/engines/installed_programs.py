@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
-from perfgate.core.locations import Locations
-from perfgate.core.programs import Program
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import YAML, Options
 from perfgate.engines.help_page import options_in

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
-from perfgate.core.command import Command
-from perfgate.core.durable_files import kept_folder
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.failures import diagnose
-from perfgate.core.locations import Locations
+from perfgate.core.files.durable_files import kept_folder
+from perfgate.core.files.remembered import file_sha256
 from perfgate.core.measurement import Json
-from perfgate.core.program_query import Answer, ask_here
-from perfgate.core.programs import LLAMA_CPP_PYTHON
-from perfgate.core.remembered import file_sha256
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.program_query import Answer, ask_here
+from perfgate.core.programs.programs import LLAMA_CPP_PYTHON
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.llama_cpp_server import CACHE_TYPES
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -44,7 +44,6 @@ _HONOURED = {*_OPTIONS, "tp", "pp", "max_batch_size", "max_seq_len"}
 class LlamaCpp(Engine):
     """llama.cpp's HTTP server with one GGUF model, on the CPU."""
 
-    name = "llama.cpp"
     programs = (LLAMA_CPP_PYTHON,)
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:

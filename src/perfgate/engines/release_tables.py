@@ -16,7 +16,7 @@ from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import InputError
-from perfgate.core.paths import named_folder
+from perfgate.core.files.paths import named_folder
 from perfgate.engines.definitions import YAML
 from perfgate.engines.option_check import Mismatch
 from perfgate.scenarios.yaml_document import read_document

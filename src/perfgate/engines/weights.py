@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.core import json_text
 from perfgate.core.errors import InputError
-from perfgate.core.locations import MODELS, Locations
+from perfgate.core.files import json_text
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Json
-from perfgate.core.untrusted_files import read_input
+from perfgate.core.programs.locations import MODELS, Locations
 from perfgate.scenarios.scenario import Scenario
 
 # Our names of precisions → those of checkpoints and of the documents' tables.

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from perfgate.clients.base import MeasuringProgram, Offline, Target
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.core.registry import Registry
 from perfgate.scenarios.scenario import AccuracyTask
 

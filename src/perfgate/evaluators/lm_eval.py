@@ -9,13 +9,13 @@ from pathlib import Path
 import yaml
 
 from perfgate.clients.base import Target, package_version
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
+from perfgate.core.files.paths import packaged, repository, require_own
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Measurement
-from perfgate.core.paths import packaged, repository, require_own
-from perfgate.core.programs import LM_EVAL
-from perfgate.core.untrusted_files import read_input
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import LM_EVAL
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.scenario import AccuracyTask
@@ -39,8 +39,6 @@ class LmEval(Evaluator):
     Tasks that score given answers by their log-likelihood need lm_eval's own tokenizer and are
     not set up here.
     """
-
-    name = "lm_eval"
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from perfgate.clients.logs import Line, decoded, left
 from perfgate.clients.report_tables import number
-from perfgate.core import raw_log
 from perfgate.core.errors import RunError
-from perfgate.core.json_text import LARGEST_LINE
+from perfgate.core.files.json_text import LARGEST_LINE
+from perfgate.core.files.remembered import toml_beside
+from perfgate.core.files.untrusted_files import open_regular
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name, is_accuracy
+from perfgate.core.programs import raw_log
 from perfgate.core.redaction import redact
-from perfgate.core.toml_table import toml_beside
-from perfgate.core.untrusted_files import open_regular
 from perfgate.scenarios.scenario import AccuracyTask
 
 WORDS = ("n-shot",)

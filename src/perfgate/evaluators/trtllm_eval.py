@@ -17,12 +17,12 @@ from perfgate.clients import datasets
 from perfgate.clients.base import Offline
 from perfgate.clients.logs import Line, last_line, left, logged, no_report, printed
 from perfgate.clients.report_tables import number, positive
-from perfgate.core.command import Step
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
-from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.core.programs.command import Step
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.evaluators.base import evaluator
@@ -49,8 +49,6 @@ _VERSION_WITHIN_S = 60
 @evaluator(EVALUATOR)
 class TrtllmEval(Offline):
     """The tasks that TensorRT-LLM evaluates by itself, from 0.20 on."""
-
-    name = EVALUATOR
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
@@ -225,8 +223,6 @@ GPQA_WORDS = ("average accuracy:", _BAR.lower())
 @evaluator(GPQA)
 class TrtllmGpqa(Offline):
     """All 198 questions of GPQA diamond, as TensorRT-LLM's own CI asks them."""
-
-    name = GPQA
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:

@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from perfgate.core import raw_log
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
-from perfgate.core.locations import Locations
-from perfgate.core.programs import Program
-from perfgate.core.untrusted_files import make_new_folders
+from perfgate.core.files.untrusted_files import make_new_folders
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import Program
 from perfgate.launchers.base import Exit, Job, Placement
 from perfgate.launchers.local.job import LOOK
 from perfgate.machine.preflight.check import Check

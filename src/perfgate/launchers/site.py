@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.paths import found_in_repository
+from perfgate.core.files.paths import found_in_repository
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.yaml_document import read_document

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.programs.command import Command
 from perfgate.core.redaction import mask_arguments
 from perfgate.launchers.base import Launcher
 from perfgate.launchers.local.launcher import LocalLauncher, guarded

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.first_answers import request_body
-from perfgate.core.command import Command, Role, Step
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
-from perfgate.core.paths import machine_store
-from perfgate.core.programs import BENCHMARK_SERVING
+from perfgate.core.files.paths import machine_store
+from perfgate.core.programs.command import Command, Role, Step
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import BENCHMARK_SERVING
 from perfgate.engines.base import Endpoint, EngineBuild, OptionsAnswer
 from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
 from perfgate.evaluators.base import Evaluator

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import HOSTS, Locations
-from perfgate.core.programs import TRTLLM_LAUNCH
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import HOSTS, Locations
+from perfgate.core.programs.programs import TRTLLM_LAUNCH
 from perfgate.scenarios.scenario import Scenario
 
 

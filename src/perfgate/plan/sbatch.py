@@ -8,9 +8,9 @@ SBATCH_PARTITION and SBATCH_ACCOUNT, which sbatch reads from its environment.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
-from perfgate.core.programs import SBATCH, SCANCEL
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import SBATCH, SCANCEL
 from perfgate.plan.ranks import Ranks, of_each_rank
 from perfgate.plan.shell_text import call, exports
 from perfgate.plan.srun import container_options

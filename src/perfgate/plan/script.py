@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.clients.datasets import GPQA_DIAMOND, GPQA_FOLDER, ON_PAPER, SHAREGPT
-from perfgate.core.command import Command, Step
-from perfgate.core.locations import TENSORRT_LLM_SOURCE
+from perfgate.core.programs.command import Command, Step
+from perfgate.core.programs.locations import TENSORRT_LLM_SOURCE
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.calls import RESULTS
 from perfgate.plan.shell_text import call, comment, exports, quoted

@@ -4,16 +4,17 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
-from perfgate.core.environment_variables import export_line
-from perfgate.core.programs import TRTLLM_LAUNCH
+from perfgate.core.programs.environment_variables import export_line
+from perfgate.core.programs.programs import TRTLLM_LAUNCH
 from perfgate.core.redaction import escaped
 
+HOME_CACHE = "~/.cache"  # of whoever runs the script
 _OPTION = re.compile(r"-{1,2}[A-Za-z]\S*")  # a negative number is a value
 
 
 def quoted(word: str) -> str:
-    """The word quoted for a shell, but for a tilde at its beginning: that one is meant."""
-    return "~/" + shlex.quote(word[2:]) if word.startswith("~/") else shlex.quote(word)
+    """The word quoted for a shell, but for the tilde of `HOME_CACHE`: that one is meant."""
+    return "~/" + shlex.quote(word[2:]) if word.startswith(HOME_CACHE) else shlex.quote(word)
 
 
 def call(argv: Sequence[str], indent: str = "  ", written: Callable[[str], str] = quoted) -> str:
@@ -33,7 +34,7 @@ def call(argv: Sequence[str], indent: str = "  ", written: Callable[[str], str] 
 
 
 def exports(variables: Mapping[str, str]) -> list[str]:
-    """One for each variable, with its value or asking for it: see `core.environment_variables`."""
+    """One for each variable, with its value or asking for it: see `environment_variables`."""
     return [export_line(name, value) for name, value in variables.items()]
 
 

@@ -14,9 +14,9 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
-from perfgate.core.programs import SRUN
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import SRUN
 from perfgate.plan.container import with_mounts
 from perfgate.plan.ranks import Ranks, hosts_for, of_each_rank
 from perfgate.scenarios.scenario import Launch, Scenario

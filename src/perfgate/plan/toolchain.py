@@ -6,8 +6,8 @@ from functools import cached_property
 
 from perfgate.clients.base import Client, Offline, client
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.extra_options import in_words

@@ -5,9 +5,9 @@ One function per way, each from a `Command` to a `Command`. The launcher starts 
 
 from dataclasses import replace
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
-from perfgate.core.programs import MPIRUN
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import MPIRUN
 from perfgate.plan import sbatch, srun
 from perfgate.plan.ranks import Ranks, of_each_rank, ranks_of, required_hosts_for
 from perfgate.scenarios.scenario import Launch, Scenario

@@ -16,10 +16,10 @@ from pathlib import Path
 from msgspec import json
 from packaging.version import Version
 
-from perfgate.core import programs
-from perfgate.core.durable_files import make_executable, write_errors_named, write_text
-from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
-from perfgate.core.programs import Program
+from perfgate.core.files.durable_files import make_executable, write_errors_named, write_text
+from perfgate.core.programs import programs
+from perfgate.core.programs.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
+from perfgate.core.programs.programs import Program
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import Fault, parse_fault, require_hits

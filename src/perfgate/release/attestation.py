@@ -17,7 +17,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from msgspec import Meta, Struct
 
-from perfgate.core.json_text import parse
+from perfgate.core.files.json_text import parse
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.keys import is_signed, key_id
 from perfgate.release.pack_archive import (

@@ -16,8 +16,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from perfgate.core.rule import VERSION as RULE
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import RULE_VERSION, Judgement, Verdict
 from perfgate.release.check_result import (
     LOSSES,
     CheckedTest,
@@ -154,7 +153,7 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
             for role, words in _HASHED.items()
             if (of_role := [one for one in files if one.role == role])
         ],
-        "made_by": f"perfgate {version('perfgate')}, rule {RULE}",
+        "made_by": f"perfgate {version('perfgate')}, rule {RULE_VERSION}",
     }
     return found | _sentences(found)
 

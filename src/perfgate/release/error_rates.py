@@ -17,8 +17,7 @@ from typing import Literal, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Rule, Verdict
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import BETWEEN, t_quantile
 from perfgate.release.certificate import templates

@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named
 from perfgate.core.errors import InputError
-from perfgate.core.untrusted_files import (
+from perfgate.core.files.durable_files import make_folder, sync_folder, write_errors_named
+from perfgate.core.files.untrusted_files import (
     FileTooLarge,
     UntrustedFile,
     open_regular,

@@ -25,12 +25,12 @@ from typing import IO, Annotated, Any, Literal, Self
 import msgspec
 from msgspec import Meta, Struct
 
-from perfgate.core.durable_files import write_errors_named, written_whole
 from perfgate.core.errors import InputError
-from perfgate.core.json_text import LARGEST_OWN, JsonError, parse
+from perfgate.core.files.durable_files import write_errors_named, written_whole
+from perfgate.core.files.json_text import LARGEST_OWN, JsonError, parse
+from perfgate.core.files.untrusted_files import open_input, open_regular
 from perfgate.core.plain import to_plain
-from perfgate.core.rule import VERSION as RULE
-from perfgate.core.untrusted_files import open_input, open_regular
+from perfgate.core.verdict import RULE_VERSION
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 SCHEMA_VERSION: Literal[2] = 2
@@ -152,7 +152,7 @@ def read_manifest(content: bytes, pack: Path) -> Manifest:
 def _require_own_version(fields: Mapping[str, Any], pack: Path) -> None:
     """Check that this perfgate, which judges and renders the pack again, made it."""
     writer = str(fields.get("perfgate"))[:60]
-    own = {"schema_version": SCHEMA_VERSION, "perfgate": version("perfgate"), "rule": RULE}
+    own = {"schema_version": SCHEMA_VERSION, "perfgate": version("perfgate"), "rule": RULE_VERSION}
     for field, expected in own.items():
         given = fields.get(field)
         if type(given) is type(expected) and given != expected:

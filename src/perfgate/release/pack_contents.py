@@ -21,12 +21,12 @@ from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path, PurePath
 
-from perfgate.core.environment_variables import export_line
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.json_text import LARGEST_OWN
+from perfgate.core.files.json_text import LARGEST_OWN
+from perfgate.core.files.untrusted_files import read_input
+from perfgate.core.programs.environment_variables import export_line
 from perfgate.core.redaction import MASK, known_values_ignored
-from perfgate.core.rule import VERSION as RULE
-from perfgate.core.untrusted_files import read_input
+from perfgate.core.verdict import RULE_VERSION
 from perfgate.plan.shell_text import call, comment
 from perfgate.release.certificate import certificate_markdown, certificate_page
 from perfgate.release.check_result import CheckedTest, ReleaseCheck
@@ -171,7 +171,7 @@ def contents(
     manifest = Manifest(
         release=check.policy.release,
         perfgate=version("perfgate"),
-        rule=RULE,
+        rule=RULE_VERSION,
         ended=check.at.isoformat(timespec="seconds"),
         runs=tuple(run.id for run in runs),
         files=tuple(sorted(listed, key=lambda file: file.path)),

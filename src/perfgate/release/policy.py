@@ -14,18 +14,17 @@ from typing import Literal, NamedTuple, Self, get_args
 
 from perfgate.campaign.selection import Selected, selected_with, suite_tests
 from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.core.untrusted_files import read_input
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.metric_rules import unknown_metric, unmeasured_metric
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.schema import read_schema
-from perfgate.scenarios.yaml_document import LARGEST_FILE, read_document
+from perfgate.scenarios.yaml_document import LARGEST_FILE, Keys, Problem, read_document
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
 _SHOWN = 3  # ids in a line

@@ -20,11 +20,10 @@ from perfgate.baselines.waivers import load_waivers
 from perfgate.clients.base import Client, Offline
 from perfgate.clients.load_files import parsed_load, parsed_offline
 from perfgate.core.errors import PerfgateError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.core.rule import VERSION, Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.programs.locations import Locations
+from perfgate.core.verdict import RULE_VERSION, Judgement, Rule, Verdict
 from perfgate.evaluators.base import Evaluator
 from perfgate.judging.assembly.claims import claim_input
 from perfgate.judging.assembly.judge_input import (
@@ -204,7 +203,7 @@ class _Recomputation:
     def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
         """Check that this perfgate can judge what was recorded."""
         judge = f"perfgate {self._run.facts['versions'].get('perfgate')}"
-        for field, expected in (("schema_version", SCHEMA_VERSION), ("rule_version", VERSION)):
+        for field, expected in (("schema_version", SCHEMA_VERSION), ("rule_version", RULE_VERSION)):
             if (found := given.get(field)) != expected:
                 raise ReleaseStatus.OTHER_VERSION.refusal(
                     "judge_input",

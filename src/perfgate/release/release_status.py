@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from perfgate.core.errors import InputError
-from perfgate.core.toml_table import toml_beside
+from perfgate.core.files.remembered import toml_beside
 
 _REFUSALS: dict[str, Any] = toml_beside(__file__, "refusals")
 _PARTS = {"file", "field", "found", "expected", "hint"}

@@ -20,7 +20,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.untrusted_files import opened_folder
+from perfgate.core.files.untrusted_files import opened_folder
 from perfgate.core.verdict import Verdict, counted
 from perfgate.plan.registered import registered
 from perfgate.release.attestation import Attested, canonical, envelope, read_attestation, statement

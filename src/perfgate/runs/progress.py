@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from perfgate.core.durable_files import append_line
 from perfgate.core.errors import RunError
+from perfgate.core.files.durable_files import append_line
 from perfgate.core.redaction import one_line
 from perfgate.core.verdict import counted
 

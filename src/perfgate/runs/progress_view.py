@@ -18,8 +18,8 @@ from typing import TextIO
 
 from rich.cells import set_cell_size
 
-from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import read_lines
 from perfgate.runs.progress import ProgressState
 
 _LOOK_EVERY_S = 1.0

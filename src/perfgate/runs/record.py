@@ -15,8 +15,8 @@ from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
-from perfgate.core.durable_files import read_lines, require_checksums, whole_lines
 from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import read_lines, require_checksums, whole_lines
 from perfgate.core.measurement import (
     Change,
     ChangedQuestions,

@@ -23,7 +23,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from perfgate.core.durable_files import (
+from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import (
     append_line,
     cannot_write,
     make_folder,
@@ -34,11 +35,7 @@ from perfgate.core.durable_files import (
     write_json,
     write_text,
 )
-from perfgate.core.environment_variables import recorded
-from perfgate.core.errors import InputError
-from perfgate.core.plain import to_plain
-from perfgate.core.redaction import mask_arguments
-from perfgate.core.untrusted_files import (
+from perfgate.core.files.untrusted_files import (
     doubt,
     make_new_folder,
     opened_folder,
@@ -46,6 +43,9 @@ from perfgate.core.untrusted_files import (
     refuse_special,
     user_name,
 )
+from perfgate.core.plain import to_plain
+from perfgate.core.programs.environment_variables import recorded
+from perfgate.core.redaction import mask_arguments
 from perfgate.machine.hardware import Machine
 from perfgate.runs.record import (
     SCHEMA_VERSION,

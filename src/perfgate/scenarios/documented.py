@@ -11,16 +11,16 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from perfgate.core.durable_files import read_json
 from perfgate.core.errors import SeveralInputErrors
+from perfgate.core.files.durable_files import read_json
+from perfgate.core.files.paths import baselines_folder, packaged, require_own
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.paths import baselines_folder, packaged, require_own
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
-from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Claim, Count, Fraction, Id, Positive, Scenario, Source
 from perfgate.scenarios.schema import in_json, read_schema
+from perfgate.scenarios.yaml_document import Problem
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from perfgate.core.redaction import mask_arguments, mask_plain, visible
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import EngineChoice, Scenario
+from perfgate.scenarios.yaml_document import Keys, Problem
 
 YAML: Keys = ("engine", "extra_yaml")
 ARGS: Keys = ("engine", "extra_args")

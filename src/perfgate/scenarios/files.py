@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.files.paths import packaged
 from perfgate.core.measurement import Json
-from perfgate.core.paths import packaged
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import broken_claim_rules
 from perfgate.scenarios.markers import (
@@ -21,12 +21,18 @@ from perfgate.scenarios.markers import (
     taken_name,
     undeclared_markers,
 )
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import Claim, Scenario, scenario_from_plain
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
-from perfgate.scenarios.yaml_document import MOST_VALUES, Document, read_document, too_many_values
+from perfgate.scenarios.yaml_document import (
+    MOST_VALUES,
+    Document,
+    Keys,
+    Problem,
+    read_document,
+    too_many_values,
+)
 
 _SCHEMA = Path(__file__).with_name("scenario.schema.json")
 
@@ -201,12 +207,12 @@ def _read(file: Path, known: Vocabulary | None) -> tuple[_Content | None, list[I
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
         alone: Json = {"schema_version": 1, "claims": [], "defaults": value["defaults"]}
-        problems += read_schema(_SCHEMA, remembers=True).problems(alone)
+        problems += read_schema(_SCHEMA).problems(alone)
         try:
             value = _without_defaults(file, value)
         except InputError as error:
             return None, [error]
-    problems += read_schema(_SCHEMA, one_line=True, remembers=True).problems(value)
+    problems += read_schema(_SCHEMA, one_line=True).problems(value)
     if problems or damages or not isinstance(value, dict):
         known_lines = {error.line for error in damages}  # what else is told there follows from it
         errors = _once(_error(document, problem) for problem in problems)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 from perfgate.core.errors import did_you_mean
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import GPUS, Scenario
+from perfgate.scenarios.yaml_document import Keys, Problem
 
 EXPLORE = "explore"
 OPT_IN = "opt_in"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.yaml_document import Keys, Problem
 
 # Metrics that only exist where tokens arrive one by one.
 _STREAMED = ("ttft_", "tpot_", "itl_", "output_speed_per_user")

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.core.rule import ControlPolicy
+from perfgate.core.verdict import ControlPolicy
 
 
 def _like(pattern: str, words: str, least: int | None = None) -> Meta:

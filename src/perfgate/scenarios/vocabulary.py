@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from perfgate.core.errors import did_you_mean
 from perfgate.core.metrics import is_accuracy
 from perfgate.scenarios.metric_rules import named_metrics
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import Rule
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.yaml_document import Keys, Problem
 
 Words = Mapping[str, Collection[str]]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import SERVED_SMOKE, DocumentedAnswer, Scenario, Smoke, Workload
+from perfgate.scenarios.yaml_document import Keys, Problem
 
 
 def _load_is_sound(scenario: Scenario) -> Iterator[Problem]:

@@ -13,13 +13,13 @@ import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import yaml
 
 from perfgate.core.errors import InputError
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Json
-from perfgate.core.untrusted_files import read_input
-from perfgate.scenarios.problem import Keys, Problem
 
 LARGEST_FILE = 2**20  # bytes: some 500 scenarios as they are written by hand
 DEEPEST = 50  # levels: a scenario has six
@@ -44,9 +44,54 @@ _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _SHOWN = 300  # characters of a value in a message
 _QUOTE = "quote it if it is text"
 
+Keys = tuple[str | int, ...]
 _Step = tuple[yaml.Node | None, yaml.Node]
 # Of each mapping and list: name or position → key node and value node.
 _Inside = dict[int, dict[str | int, _Step]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong at one path of a value; the document adds file and line.
+
+    Attributes:
+        path: keys and positions from the file (or a scenario in it) down to the value.
+        problem: what is wrong, in a few words.
+        found: what is there; None: left out of the message.
+        expected: what may be there.
+        hint: how to fix it.
+    """
+
+    path: Keys
+    problem: str
+    found: object = None
+    expected: str | None = None
+    hint: str | None = None
+
+    @classmethod
+    def of(cls, path: Keys, error: InputError) -> Self:
+        """What an error says is wrong, at a path."""
+        return cls(path, error.problem, error.found, error.expected, error.hint)
+
+    def error(
+        self, file: Path | None = None, line: int | None = None, found: object = None
+    ) -> InputError:
+        """The problem with its place; `found` is what is there, where the problem does not say."""
+        return InputError(
+            self.problem,
+            file=file,
+            line=line,
+            field=dotted(self.path) or None,
+            found=found if self.found is None else self.found,
+            expected=self.expected,
+            hint=self.hint,
+        )
+
+
+def dotted(path: Keys) -> str:
+    """The path as people write it, e.g. ``scenarios[2].engine.settings.tp``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from perfgate.baselines.recording import record_in_run
 from perfgate.campaign.resume import call_of
 from perfgate.campaign.selection import Selected
-from perfgate.core.durable_files import cannot_write
 from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.files.durable_files import cannot_write
 from perfgate.core.output_stream import OutputStream
 from perfgate.launchers.base import launcher
 from perfgate.reports.merge import conclude
@@ -26,7 +26,7 @@ from perfgate.scenarios.selection import left_out_lines
 from perfgate.suite import session_run
 from perfgate.suite.selection import has_strict_markers
 from perfgate.suite.session import BUG, SuiteSession
-from perfgate.suite.session_guard import end_on_sigterm, usage_errors
+from perfgate.suite.session_guard import end_on_sigterm, finish_despite_sigterm, usage_errors
 from perfgate.suite.session_options import SessionOptions
 from perfgate.suite.workers import DESELECTED, TEMPLATES, scheduler_by_scenario
 
@@ -200,6 +200,7 @@ class MainSession(SuiteSession):
         Those who write one (JUnit, benchmarks) are inside of this wrapper, the terminal's summary
         is outside.
         """
+        finish_despite_sigterm()
         lost: OSError | None = None
         try:
             yield

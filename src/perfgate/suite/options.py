@@ -137,7 +137,7 @@ def _require_own_settings(config: pytest.Config) -> None:
     if config.inipath is None or not any(config.getini(name) for name in _INI):
         return
     from perfgate.core.errors import InputError
-    from perfgate.core.paths import require_own_settings
+    from perfgate.core.files.paths import require_own_settings
 
     try:
         require_own_settings(config.inipath, "conftest.py", "perf_tests")

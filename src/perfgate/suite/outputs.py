@@ -22,9 +22,9 @@ from xml.etree import ElementTree
 import pytest
 
 from perfgate.campaign.selection import scenarios_of
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
-from perfgate.core.paths import repository
+from perfgate.core.files.durable_files import write_text
+from perfgate.core.files.paths import repository
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.benchmark import benchmark_entries
 from perfgate.reports.formats.junit import COUNTS, ELEMENTS, kind, message

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from perfgate.core import paths
+from perfgate.core.files import paths
 from perfgate.suite.main_session import MainSession
 from perfgate.suite.options import option_of
 from perfgate.suite.session import SESSION
@@ -44,7 +44,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
 def settle_folders(config: pytest.Config) -> None:
     """Have options, else settings of pytest, name the folders of scenarios and baselines.
 
-    They are put into the variables that `core.paths` reads: programs that the session starts, and
+    They are put into the variables that `paths` reads: programs that the session starts, and
     workers, take the same ones. What the environment names is weaker than an option and stronger
     than a setting. The variables are put back when the session ends.
     """

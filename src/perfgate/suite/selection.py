@@ -12,8 +12,8 @@ from perfgate.campaign.budget import stored_seconds
 from perfgate.campaign.selection import Selected, scenarios_of
 from perfgate.campaign.shards import Division, divide, parse_shard, require_not_empty
 from perfgate.clients.base import Offline, client
-from perfgate.core.durable_files import read_json, write_json
 from perfgate.core.errors import InputError
+from perfgate.core.files.durable_files import read_json, write_json
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.sweeps import SweepProbe

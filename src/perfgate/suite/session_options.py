@@ -23,11 +23,11 @@ from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.selection import Selected, scenarios_of, suite_tests
 from perfgate.campaign.session import open_session
-from perfgate.core.environment_variables import PREFIX, known_variables, unknown_variables
 from perfgate.core.errors import InputError
-from perfgate.core.paths import BASELINES, SCENARIOS, machine_store, scenario_folders
+from perfgate.core.files.paths import BASELINES, SCENARIOS, machine_store, scenario_folders
+from perfgate.core.programs.environment_variables import PREFIX, known_variables, unknown_variables
 from perfgate.core.redaction import mask_arguments
-from perfgate.core.rule import ControlPolicy
+from perfgate.core.verdict import ControlPolicy
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.judging.assembly.sweeps import require_small_family
 from perfgate.launchers.base import launcher

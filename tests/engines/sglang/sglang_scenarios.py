@@ -5,8 +5,8 @@ from typing import Any
 
 from engine_scenarios import made
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild, engine
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.sglang.table import SERVE

@@ -7,7 +7,7 @@ import msgspec
 import yaml
 from tables import each
 
-from perfgate.core.command import Command
+from perfgate.core.programs.command import Command
 from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
 from perfgate.engines.option_check import Mismatch
 from perfgate.engines.tensorrt_llm.definition_check import mismatches

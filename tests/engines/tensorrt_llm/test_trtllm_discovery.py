@@ -8,8 +8,8 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Installation, Locations
-from perfgate.core.program_query import Answer
+from perfgate.core.programs.locations import Installation, Locations
+from perfgate.core.programs.program_query import Answer
 from perfgate.engines import installed_programs
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.installed_options import installed, version_in

@@ -8,7 +8,7 @@ from tables import each
 from trtllm_scenarios import CASES, ON_PAPER, build, offline, options, render, scenario
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import EngineSettings, Smoke

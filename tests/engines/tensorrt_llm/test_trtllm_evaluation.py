@@ -8,7 +8,7 @@ from tables import each
 from trtllm_scenarios import check, scenario
 
 from perfgate.core.errors import CannotDo
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.engine import is_served
 from perfgate.engines.tensorrt_llm.programs import evaluate

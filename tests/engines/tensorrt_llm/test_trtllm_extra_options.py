@@ -11,8 +11,8 @@ from tables import each
 from trtllm_scenarios import DATASET, ON_PAPER, SERVED, build, check, scenario
 
 import perfgate
-from perfgate.core.command import Command
 from perfgate.core.errors import CannotDo, SeveralInputErrors
+from perfgate.core.programs.command import Command
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.tensorrt_llm import programs

@@ -11,11 +11,11 @@ import yaml
 from tables import each
 from trtllm_scenarios import CASES, build, render
 
-from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift, InputError
-from perfgate.core.locations import Locations
-from perfgate.core.program_query import Answer
-from perfgate.core.programs import TRTLLM_BENCH
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.program_query import Answer
+from perfgate.core.programs.programs import TRTLLM_BENCH
 from perfgate.engines import installed_programs
 from perfgate.engines.base import OptionsAnswer
 from perfgate.engines.help_page import options_in

@@ -11,7 +11,7 @@ from trtllm_scenarios import build, check, offline, options, render, scenario, s
 
 from perfgate.cli.main import main
 from perfgate.core.errors import CannotDo, InputError, SeveralInputErrors
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
 from perfgate.engines.tensorrt_llm.table import TABLES, VARIABLE, release
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios

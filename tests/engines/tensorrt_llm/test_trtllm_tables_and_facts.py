@@ -15,9 +15,9 @@ from documented_set import documented_suite
 from trtllm_scenarios import CASES, render
 
 import perfgate.rehearsal
-from perfgate.core.command import Command
 from perfgate.core.errors import CannotDo
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches

@@ -8,7 +8,7 @@ from tables import each
 from vllm_scenarios import build, rendered, scenario
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import CudaGraphs

@@ -8,7 +8,7 @@ from engine_scenarios import made
 from msgspec.structs import replace
 
 import perfgate.rehearsal
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.vllm.engine import Vllm

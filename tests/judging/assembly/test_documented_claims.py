@@ -1,7 +1,7 @@
 """Every shipped claim on made-up values: verdict, starts, interval and words are as recorded,
 whether it is true, false, at its edge, or not to be told. A documented size is the document's.
 
-To record them, after `VERSION` in perfgate/core/rule.py was raised:
+To record them, after `RULE_VERSION` in perfgate/core/verdict.py was raised:
 python tests/judging/assembly/test_documented_claims.py
 """
 
@@ -18,8 +18,7 @@ from tables import each
 
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import VERSION
-from perfgate.core.verdict import Judgement
+from perfgate.core.verdict import RULE_VERSION, Judgement
 from perfgate.judging.assembly.claims import claim_test
 from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
@@ -49,7 +48,7 @@ def test_a_documented_size_is_the_ratio_of_the_documents_results(name: str) -> N
     assert claim.documented == round(ratio - 1, 3)
 
 
-RECORDED = Path(__file__).with_name(f"recorded_claims_{VERSION}.json")
+RECORDED = Path(__file__).with_name(f"recorded_claims_{RULE_VERSION}.json")
 # Fresh starts in prior sigmas; the last of either side is far off.
 NEW = (0.3, -1.1, 0.8, -0.2, 1.4, -6.0)
 OTHER = (-0.7, 0.5, 1.2, -0.9, 0.1, 5.0)

@@ -14,8 +14,7 @@ from perfgate.baselines.waivers import Waiver
 from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Rule, Verdict
 from perfgate.judging.assembly.claims import claim_test
 from perfgate.judging.assembly.judge_input import JudgeInput, ProbeJudgement, broken_answers, judge
 from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, ab_input, probe_input

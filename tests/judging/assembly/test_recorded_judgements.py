@@ -19,7 +19,7 @@ from perfgate.baselines import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
-from perfgate.core.rule import Rule
+from perfgate.core.verdict import Rule
 from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.scenarios.documented import DocumentedValue

@@ -10,9 +10,8 @@ from refusals import refused
 from starts_made import SPEED, entry_of, speeds
 from tables import each
 
-from perfgate.core.paths import scenario_folders
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict
+from perfgate.core.files.paths import scenario_folders
+from perfgate.core.verdict import Rule, Verdict
 from perfgate.judging.assembly.judge_input import ProbeJudgement, judge
 from perfgate.judging.assembly.judgement import ControlStarts, ProbeEvidence, Reference
 from perfgate.judging.assembly.sweeps import (

@@ -15,8 +15,7 @@ from tables import each
 
 from perfgate.baselines import Store
 from perfgate.core.measurement import Measurement
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Rule, Verdict
 from perfgate.judging.assembly.bands import NO_HISTORY
 from perfgate.judging.comparison import comparison
 from perfgate.judging.comparison.comparison import Comparison, ProbeComparison, compare

@@ -11,8 +11,7 @@ from sizes import sized
 from tables import each
 
 from benchmarks.detection.draws import SCENARIOS, Values
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Rule, Verdict
 from perfgate.judging.forecast import simulation
 from perfgate.judging.forecast.simulation import (
     IN_SESSION,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from scipy.stats import t as student
 
-from perfgate.core.rule import Rule
+from perfgate.core.verdict import Rule
 from perfgate.judging.rules.constants import ControlRule
 
 Values = Sequence[float]

@@ -11,7 +11,7 @@ from rule_cases import SCORE
 from scipy.stats import false_discovery_control
 from tables import each
 
-from perfgate.core.rule import Rule
+from perfgate.core.verdict import Rule
 from perfgate.judging.rules import diagnostics
 from perfgate.judging.rules.accuracy import MOST_NAMED as MOST
 from perfgate.judging.rules.accuracy import AccuracyTest

@@ -15,8 +15,7 @@ from scipy import stats
 from tables import each
 
 from perfgate.core.metrics import METRICS
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Rule, Verdict
 from perfgate.judging.assembly.judge_input import NoTest
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.constants import ControlRule

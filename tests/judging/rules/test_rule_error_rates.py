@@ -8,8 +8,7 @@ from sizes import sized
 from tables import each
 
 from benchmarks.detection.draws import SCENARIOS
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Rule, Verdict
 from perfgate.judging.forecast.simulation import REAL
 from perfgate.judging.forecast.simulation import starts as noisy_starts
 from perfgate.judging.rules import sequential

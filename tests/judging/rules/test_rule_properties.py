@@ -10,7 +10,7 @@ from rule_cases import GAIN, LOST, OPEN, PASS, SPEED, judge_claim, statement
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
-from perfgate.core.rule import Rule
+from perfgate.core.verdict import Rule
 from perfgate.judging.rules.paired import InterleavedTest
 
 # How well a build comes off; making a run worse may only move it to the right.

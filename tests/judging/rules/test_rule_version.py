@@ -1,6 +1,6 @@
 """What turns numbers into verdicts changes only with its version: recorded judgements, given again.
 
-To record them, after `VERSION` in perfgate/core/rule.py was raised:
+To record them, after `RULE_VERSION` in perfgate/core/verdict.py was raised:
 python tests/judging/rules/test_rule_version.py
 """
 
@@ -16,16 +16,18 @@ from plain_values import judge_probe
 from tables import each
 
 from perfgate.core.plain import to_plain
-from perfgate.core.rule import VERSION, Rule
+from perfgate.core.verdict import RULE_VERSION, Rule
 from perfgate.judging.assembly.judge_input import MetricTest
 from perfgate.judging.rules.accuracy import AccuracyTest, Score
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.paired import InterleavedTest
 from perfgate.judging.rules.performance import PerformanceTest
 
-RECORDED = Path(__file__).parents[2] / "data" / f"rule_{VERSION}.json"
+RECORDED = Path(__file__).parents[2] / "data" / f"rule_{RULE_VERSION}.json"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
-CHANGED = "the gate gives another judgement: raise VERSION in core/rule.py, and record it again"
+CHANGED = (
+    "the gate gives another judgement: raise RULE_VERSION in core/verdict.py, and record it again"
+)
 
 
 def cases() -> Iterator[tuple[str, Sequence[MetricTest]]]:

@@ -17,8 +17,7 @@ from plain_values import judge_performance
 from sizes import sized
 
 from benchmarks.detection.draws import NOISES, SCENARIOS
-from perfgate.core.rule import ControlPolicy, Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import ControlPolicy, Judgement, Rule, Verdict
 from perfgate.judging.forecast.simulation import starts
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many

@@ -9,8 +9,7 @@ from refusals import refused
 from rule_cases import GAIN, LOST, OPEN, PASS, SPEED
 from tables import each
 
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Rule, Verdict
 from perfgate.judging.rules.performance import correlation_of_points
 
 # Four points; five equal starts as in the tables of one point, with everything narrower by

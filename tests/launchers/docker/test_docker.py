@@ -17,10 +17,10 @@ from refusals import refused
 from tables import each
 from witnesses import eventually, kill_at_once, program
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Installation, Locations
-from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Installation, Locations
+from perfgate.core.programs.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.docker import containers
 from perfgate.launchers.docker import launcher as docker_launcher

@@ -11,8 +11,8 @@ from building import SCENARIO
 from docker_host import docker_host
 from tables import each
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
+from perfgate.core.programs.command import Command
 from perfgate.launchers.docker import containers
 from perfgate.launchers.docker.containers import HOME, ContainerSettings
 from perfgate.launchers.docker.launcher import DockerLauncher

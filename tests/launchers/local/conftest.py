@@ -3,7 +3,7 @@
 import pytest
 from witnesses import HIDERS, eventually, living, program, roll_in
 
-from perfgate.core.command import Command
+from perfgate.core.programs.command import Command
 from perfgate.launchers.local.job import LocalJob, marked
 from perfgate.launchers.local.launcher import LocalLauncher
 

@@ -18,9 +18,9 @@ from refusals import refused
 from tables import each
 from witnesses import HIDERS, eventually, living, program, signed
 
-from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.untrusted_files import UntrustedFile
+from perfgate.core.files.untrusted_files import UntrustedFile
+from perfgate.core.programs.command import Command
 from perfgate.launchers.local import job as local_job
 from perfgate.launchers.local import launcher as local
 from perfgate.launchers.local.job import MARK, LocalJob, marked

@@ -11,8 +11,8 @@ import pytest
 from tables import each
 from witnesses import eventually
 
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
+from perfgate.core.programs.command import Command
 from perfgate.launchers.local.job import LocalJob, kill
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch

@@ -17,7 +17,7 @@ from refusals import refused
 from tables import each
 
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.program_query import ask_here
+from perfgate.core.programs.program_query import ask_here
 from perfgate.engines.base import Endpoint
 from perfgate.launchers.local.job import look_argv
 from perfgate.launchers.mpirun.hosts import AGENT, Host, HostQuery, HostUnfit, Unreachable

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from docker_host import CPU, SITE
 
-from perfgate.core.command import Command
+from perfgate.core.programs.command import Command
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.docker import launcher as docker
 

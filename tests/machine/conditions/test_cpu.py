@@ -13,8 +13,8 @@ from burners import burn
 from tables import each, tables_of
 from witnesses import eventually
 
-from perfgate.core.command import Command
 from perfgate.core.cpu_times import TICKS_PER_S, Core, core_times
+from perfgate.core.programs.command import Command
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.machine.conditions import cpu, processes
 from perfgate.machine.conditions.conditions import CpuConditions

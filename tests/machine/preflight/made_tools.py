@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 from building import SCENARIO
 
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Engine, EngineBuild
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 

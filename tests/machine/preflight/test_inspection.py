@@ -12,7 +12,7 @@ from made_tools import Made, tools
 from tables import each, tables_of
 
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, inspection, look
 from perfgate.machine.preflight.check import Need, need_of

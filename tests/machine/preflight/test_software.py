@@ -10,8 +10,8 @@ from made_tools import Made, tools
 from tables import each
 
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
-from perfgate.core.locations import Locations
-from perfgate.core.paths import repository
+from perfgate.core.files.paths import repository
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import OptionsAnswer
 from perfgate.evaluators.trtllm_eval import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_eval import GPQA

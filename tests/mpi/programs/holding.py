@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpi_hosts import placed, python, two_hosts
 
-from perfgate.core.locations import Locations
+from perfgate.core.programs.locations import Locations
 
 os.environ["PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH"] = "env"
 scenario = two_hosts()

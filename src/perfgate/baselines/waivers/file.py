@@ -12,12 +12,11 @@ from typing import Any
 
 from perfgate.baselines.waivers.waiver import Waiver
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.paths import found_in_repository
+from perfgate.core.files.paths import found_in_repository
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.metric_rules import unknown_metric
-from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.schema import read_schema
-from perfgate.scenarios.yaml_document import Document, read_document
+from perfgate.scenarios.yaml_document import Document, Problem, read_document
 
 _SCHEMA = Path(__file__).with_name("waivers.schema.json")
 _WHAT = ("scenario", "metric", "hardware", "probe")  # what a waiver is for

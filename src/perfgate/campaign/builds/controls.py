@@ -20,8 +20,7 @@ from perfgate.campaign.schedule import CONTROL_ROLES
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.measurement import MeasuredControl, Measurement
-from perfgate.core.rule import ControlPolicy
-from perfgate.core.verdict import Against, Judgement
+from perfgate.core.verdict import Against, ControlPolicy, Judgement
 from perfgate.judging.assembly.judgement import ControlStarts
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.references import References

@@ -26,7 +26,7 @@ import yaml
 
 from perfgate.baselines.baseline import BuildSource
 from perfgate.core.errors import InputError, did_you_mean
-from perfgate.core.programs import PROGRAM_PREFIX, program_variables
+from perfgate.core.programs.programs import PROGRAM_PREFIX, program_variables
 from perfgate.core.redaction import control_character_in, mask_arguments, visible
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import read_value

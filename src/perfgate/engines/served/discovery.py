@@ -11,9 +11,9 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Locations
-from perfgate.core.program_query import QUIET
-from perfgate.core.programs import Program
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.program_query import QUIET
+from perfgate.core.programs.programs import Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import answer, last_line, marked_answer
 from perfgate.engines.served.description import Description

@@ -12,8 +12,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import NOWHERE, ON_PAPER, Endpoint, Engine, EngineBuild, OptionsAnswer
 from perfgate.engines.definitions import Definitions
@@ -32,8 +32,8 @@ from perfgate.engines.served.discovery import installed
 from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
 from perfgate.engines.weights import reference
 from perfgate.scenarios.extra_options import ARGS, YAML
-from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import EngineSettings, Scenario
+from perfgate.scenarios.yaml_document import Problem, dotted
 
 
 class ServedEngine(Engine):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
+from perfgate.core.programs.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.arguments import Argument, of_graphs, of_settings
 from perfgate.engines.base import EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import in_flight
@@ -25,7 +25,6 @@ _COMPILED_BY = "--torch-compile-max-bs"
 class SGLang(ServedEngine):
     """SGLang's own server, 0.4.2 and newer."""
 
-    name = "sglang"
     distribution = "sglang"
     image = ReleaseImage("lmsysorg/sglang", "v{version}")
     is_rehearsed = True

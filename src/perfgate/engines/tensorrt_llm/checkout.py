@@ -9,10 +9,10 @@ absent is absent, too.
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfgate.core.command import Command, Step
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import TENSORRT_LLM_SOURCE, Locations
-from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
+from perfgate.core.programs.command import Command, Step
+from perfgate.core.programs.locations import TENSORRT_LLM_SOURCE, Locations
+from perfgate.core.programs.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.arguments import Argument, of_graphs, of_settings, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import answer

@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 from msgspec import UNSET
 
-from perfgate.core.command import Command
 from perfgate.core.errors import nearest
-from perfgate.core.locations import Locations
-from perfgate.core.programs import (
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import (
     BENCHMARK_SERVING,
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from perfgate.engines.weights import CHECKPOINTS
-from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.yaml_document import Problem
 
 # The kernels of the experts when none are named (recipe, "MoE Backend Support Matrix").
 DEFAULT_MOE_BACKEND = "CUTLASS"

@@ -8,10 +8,10 @@ scenario file is read.
 
 from collections.abc import Iterator, Mapping
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
-from perfgate.core.programs import (
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import (
     BENCHMARK_SERVING,
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,
@@ -49,7 +49,6 @@ from perfgate.scenarios.scenario import Scenario
 class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
-    name = "tensorrt-llm"
     distribution = "tensorrt_llm"
     image = ReleaseImage("nvcr.io/nvidia/tensorrt-llm/release")
     is_rehearsed = True

@@ -16,8 +16,8 @@ from perfgate.engines.refusal import extra_words, said_elsewhere
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.table import FACTS, Release
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, leaves
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
+from perfgate.scenarios.yaml_document import Keys, Problem
 
 # Any value of each setting that has keys of its own, to see which. MTP and torch.compile have keys
 # that also say more than the vocabulary does: theirs are taken only where the scenario sets them.

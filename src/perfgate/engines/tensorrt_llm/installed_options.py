@@ -19,11 +19,11 @@ import msgspec
 from msgspec import UNSET
 from packaging.version import InvalidVersion, Version
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Locations
-from perfgate.core.program_query import git_answer
-from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.program_query import git_answer
+from perfgate.core.programs.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.core.redaction import redact
 from perfgate.engines.base import EngineBuild, OptionsAnswer
 from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys, OptionDefinition

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
-from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_EVAL, TRTLLM_SERVE
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import TRTLLM_BENCH, TRTLLM_EVAL, TRTLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings, spelled
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.refusal import Refused, asked_by, refusal, require_none

@@ -7,7 +7,7 @@ compilation's own option says one without the other. No option is named here.
 import json
 from collections.abc import Iterator
 
-from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
+from perfgate.core.programs.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import ReleaseImage, engine
 from perfgate.engines.refusal import Refused, refusal
@@ -27,7 +27,6 @@ _OLD = "VLLM_ATTENTION_BACKEND"  # a release that has an option instead may igno
 class Vllm(ServedEngine):
     """vLLM's OpenAI-compatible server, 0.6.6 and newer, on GPUs or CPUs."""
 
-    name = "vllm"
     distribution = "vllm"
     is_rehearsed = True
     image = ReleaseImage("vllm/vllm-openai", "v{version}", VLLM_SERVE.executable)

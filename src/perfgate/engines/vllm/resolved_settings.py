@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from perfgate.core import json_text
+from perfgate.core.files import json_text
 from perfgate.core.measurement import Json
 from perfgate.engines.in_force import InForce, in_flight
 from perfgate.engines.vllm.table import FACTS

@@ -15,8 +15,7 @@ from perfgate.baselines.choice import in_order
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict, counted
+from perfgate.core.verdict import Rule, Verdict, counted
 from perfgate.judging.assembly import measured
 from perfgate.judging.assembly.judge_input import JudgeInput, Outcome, judge
 from perfgate.judging.rules.claims import ClaimTest, EarlierStarts

@@ -21,8 +21,16 @@ from perfgate.core import measurement
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.core.rule import VERSION, ControlPolicy, Rule
-from perfgate.core.verdict import Against, Judgement, Verdict, percent, verdict_of
+from perfgate.core.verdict import (
+    RULE_VERSION,
+    Against,
+    ControlPolicy,
+    Judgement,
+    Rule,
+    Verdict,
+    percent,
+    verdict_of,
+)
 from perfgate.judging.assembly.measured import gap, settings_notes
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import AccuracyTest
@@ -82,7 +90,7 @@ class JudgeInput:
         waivers: those for the scenario.
         today: the day on which they are applied.
         broken: why the speed of this build says nothing; empty: its answers are not broken.
-        rule_version: which rule turns it into a verdict (`perfgate.core.rule.VERSION`).
+        rule_version: which rule turns it into a verdict (`perfgate.core.verdict.RULE_VERSION`).
         schema_version: of this form.
         observed: metrics that are reported and do not gate.
         documented: metric → what the document says, which is told beside a measured baseline.
@@ -100,7 +108,7 @@ class JudgeInput:
     waivers: tuple[Waiver, ...] = ()
     today: date = date.min
     broken: str = ""
-    rule_version: str = VERSION
+    rule_version: str = RULE_VERSION
     schema_version: int = SCHEMA_VERSION
     observed: Sequence[PerformanceTest] = ()
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)

@@ -17,8 +17,7 @@ from perfgate.clients import blocks
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import ControlPolicy, Rule
-from perfgate.core.verdict import Against, Verdict
+from perfgate.core.verdict import Against, ControlPolicy, Rule, Verdict
 from perfgate.judging.assembly.bands import band_of, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, NoTest
 from perfgate.judging.assembly.measured import (

@@ -13,8 +13,7 @@ from perfgate.baselines import BaselineRun
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict, counted
+from perfgate.core.verdict import Rule, Verdict, counted
 from perfgate.judging.assembly.bands import band_of, noise_of
 from perfgate.judging.assembly.judge_input import JudgeInput, Outcome, ProbeJudgement
 from perfgate.judging.assembly.judgement import ProbeEvidence

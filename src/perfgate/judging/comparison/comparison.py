@@ -13,8 +13,7 @@ from perfgate.baselines.baseline import common_facts
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Change, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import FEWEST_REFERENCES, Rule
-from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.core.verdict import FEWEST_REFERENCES, Judgement, Rule, Verdict, counted
 from perfgate.judging.assembly.bands import noises_on
 from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, judge
 from perfgate.judging.comparison.sides import PROGRAM, Fact, Kind, Measured, Side, differences

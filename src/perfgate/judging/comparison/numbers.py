@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from perfgate.core import json_text
 from perfgate.core.errors import InputError
+from perfgate.core.files import json_text
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement
+from perfgate.core.verdict import Judgement, Rule
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
 from perfgate.judging.rules.accuracy import AccuracyTest, Score, check, counted_score, pooled_score
 from perfgate.judging.rules.noise import RunNoise

@@ -20,11 +20,11 @@ from typing import Literal
 
 from perfgate import baselines
 from perfgate.clients.aiperf import RESULT as AIPERF_RESULT
-from perfgate.core import json_text
 from perfgate.core.errors import InputError
+from perfgate.core.files import json_text
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.untrusted_files import read_input
 from perfgate.core.verdict import Verdict
 from perfgate.evaluators.result_formats import parse_file
 from perfgate.runs.record import MeasurementRecord, VerdictRecord, records_of

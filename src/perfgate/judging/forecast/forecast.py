@@ -19,10 +19,9 @@ from perfgate.baselines import MOST_RUNS, Entry
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.clients.first_answers import ANSWER_WITHIN_S
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Locations
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import counted
+from perfgate.core.programs.locations import Locations
+from perfgate.core.verdict import Rule, counted
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.random import Generator
 
-from perfgate.core.rule import Rule
+from perfgate.core.verdict import Rule
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.constants import ControlRule

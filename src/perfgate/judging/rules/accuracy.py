@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import ChangedQuestions
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Against, Judgement, Verdict, counted
+from perfgate.core.verdict import Against, Judgement, Rule, Verdict, counted
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.constants import NormalRule
 from perfgate.judging.rules.diagnostics import faults_of

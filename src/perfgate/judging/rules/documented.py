@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict, counted, percent
+from perfgate.core.verdict import Judgement, Rule, Verdict, counted, percent
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.constants import NormalRule
 from perfgate.judging.rules.noise import checked_sigma

@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import median
 
 from perfgate.core.errors import InputError
-from perfgate.core.rule import Rule
+from perfgate.core.verdict import Rule
 from perfgate.judging.rules.scale import as_number
 
 # The smallest detectable loss is one that is missed in one pipeline of twenty.

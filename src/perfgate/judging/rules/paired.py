@@ -24,8 +24,14 @@ from typing import Any, Literal, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
-from perfgate.core.verdict import Judgement, Verdict, counted, percent
+from perfgate.core.verdict import (
+    FEWEST_REFERENCES,
+    FIRST_LOOK,
+    Judgement,
+    Verdict,
+    counted,
+    percent,
+)
 from perfgate.judging.rules import noise, scale
 from perfgate.judging.rules.performance import TOO_NOISY, widened_note
 from perfgate.judging.rules.reasons import may_decide, reason_of, unjudged

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Change
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import ControlPolicy, Rule
-from perfgate.core.verdict import Judgement, Mark, Verdict, counted, percent
+from perfgate.core.verdict import ControlPolicy, Judgement, Mark, Rule, Verdict, counted, percent
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.constants import ControlRule
 from perfgate.judging.rules.noise import WIDEST_BAND, RunNoise, checked_sigma, t_tail

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Rule, Verdict
 from perfgate.judging.rules.constants import ControlRule, NormalRule
 from perfgate.judging.rules.noise import BETWEEN, CLIP, FEWEST, MISSED, t_quantile
 from perfgate.judging.rules.scale import Estimate

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.core import json_text
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.program_query import Answer, NoStatus, ask_here
-from perfgate.core.programs import DOCKER
-from perfgate.core.raw_log import end_of
-from perfgate.core.toml_table import toml_beside
+from perfgate.core.files import json_text
+from perfgate.core.files.remembered import toml_beside
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.program_query import Answer, NoStatus, ask_here
+from perfgate.core.programs.programs import DOCKER
+from perfgate.core.programs.raw_log import end_of
 from perfgate.launchers.base import Exit
 from perfgate.launchers.local.job import MARK, LocalJob, OuterJob, alive, signal_of
 from perfgate.launchers.site import DockerSite

@@ -16,13 +16,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from perfgate.core import json_text
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Locations
+from perfgate.core.files import json_text
+from perfgate.core.files.paths import machine_store
 from perfgate.core.measurement import Json
-from perfgate.core.paths import machine_store
-from perfgate.core.program_query import Answer, NoStatus, ask_here
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.program_query import Answer, NoStatus, ask_here
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.docker import containers

@@ -25,12 +25,12 @@ from typing import Any
 
 import psutil
 
-from perfgate.core import raw_log
-from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
-from perfgate.core.program_query import Answer, ask_here
+from perfgate.core.files.durable_files import write_errors_named
+from perfgate.core.files.untrusted_files import opened_regular
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.program_query import Answer, ask_here
 from perfgate.core.redaction import mask_arguments, redact
-from perfgate.core.untrusted_files import opened_regular
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
 from perfgate.launchers.local.shared_memory import SharedMemory
 

@@ -9,7 +9,6 @@ import errno
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,13 +19,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perfgate.core import raw_log
-from perfgate.core.command import Command
-from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
+from perfgate.core.files.durable_files import write_errors_named
+from perfgate.core.files.untrusted_files import created_regular, make_new_folders, opened_regular
 from perfgate.core.measurement import Json
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.programs import on_path
 from perfgate.core.redaction import holds_secret
-from perfgate.core.untrusted_files import created_regular, make_new_folders, opened_regular
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import MARK, LocalJob
 from perfgate.machine.leases import kept_open
@@ -207,7 +207,7 @@ def _check_program(program: str, cwd: Path, env: Mapping[str, str]) -> None:
             return
         what = "is not executable" if path.exists() else "does not exist"
         raise MissingProgram(f"cannot start {program}: {path} {what}")
-    if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+    if on_path(program, env.get("PATH", os.defpath)) is None:
         raise MissingProgram(f"cannot start {program}: not found on PATH ({env.get('PATH')})")
 
 

@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import HOSTS
-from perfgate.core.program_query import NoStatus, ask_here
-from perfgate.core.untrusted_files import created_regular
+from perfgate.core.files.untrusted_files import created_regular
+from perfgate.core.programs.locations import HOSTS
+from perfgate.core.programs.program_query import NoStatus, ask_here
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.job import look_argv
 from perfgate.launchers.nodes.placement import LOOK_S, address_of, locked, own_addresses

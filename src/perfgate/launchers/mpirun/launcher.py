@@ -16,12 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
-from perfgate.core.program_query import ask_here
-from perfgate.core.programs import MPIRUN
-from perfgate.core.raw_log import end_of
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.program_query import ask_here
+from perfgate.core.programs.programs import MPIRUN
+from perfgate.core.programs.raw_log import end_of
 from perfgate.launchers.base import Exit, Job, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import MARK, look_argv, signal_of
 from perfgate.launchers.local.launcher import guarded

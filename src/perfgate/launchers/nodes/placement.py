@@ -21,12 +21,12 @@ from typing import Any, Generic, TypeVar
 
 import psutil
 
-from perfgate.core.command import Command
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.files.durable_files import write_text
+from perfgate.core.files.untrusted_files import created_regular, make_new_folder
 from perfgate.core.measurement import Json
-from perfgate.core.program_query import Answer
-from perfgate.core.untrusted_files import created_regular, make_new_folder
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.program_query import Answer
 from perfgate.launchers.base import Exit, Job, Launcher, Placement, PlacementRequest
 from perfgate.launchers.local.job import (
     LocalJob,

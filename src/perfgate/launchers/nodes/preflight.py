@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import client
-from perfgate.core import json_text
-from perfgate.core.command import Command
-from perfgate.core.environment_variables import is_written
 from perfgate.core.errors import InputError, PerfgateError, RunError
-from perfgate.core.locations import Locations
+from perfgate.core.files import json_text
+from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Json
-from perfgate.core.untrusted_files import read_input
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.environment_variables import is_written
+from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import engine
 from perfgate.evaluators.base import evaluator
 from perfgate.launchers.base import Job

@@ -18,10 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perfgate.core import json_text, raw_log
-from perfgate.core.command import Command
 from perfgate.core.errors import PerfgateError
-from perfgate.core.untrusted_files import read_regular
+from perfgate.core.files import json_text
+from perfgate.core.files.untrusted_files import read_regular
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.command import Command
 from perfgate.launchers.base import POLL_S, Job
 from perfgate.machine.conditions.conditions import Conditions, conditions_of, not_watched
 from perfgate.machine.conditions.processes import Marked

@@ -14,8 +14,8 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.program_query import Answer, NoStatus, ask_here
-from perfgate.core.untrusted_files import open_regular
+from perfgate.core.files.untrusted_files import open_regular
+from perfgate.core.programs.program_query import Answer, NoStatus, ask_here
 from perfgate.launchers.base import POLL_S, Exit, Job
 from perfgate.launchers.local.job import signal_of
 from perfgate.launchers.local.launcher import started

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from perfgate.core import raw_log
-from perfgate.core.command import Command
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
+from perfgate.core.files.durable_files import write_text
 from perfgate.core.measurement import Json
-from perfgate.core.programs import SBATCH, SRUN
+from perfgate.core.programs import raw_log
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import SBATCH, SRUN
 from perfgate.launchers.base import Job, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.launcher import start_guard
 from perfgate.launchers.nodes.placement import (

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Locations
-from perfgate.core.programs import SRUN
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import Locations
+from perfgate.core.programs.programs import SRUN
 from perfgate.core.redaction import control_character_in
 from perfgate.launchers.site import SlurmSite
 from perfgate.plan.container import with_mounts

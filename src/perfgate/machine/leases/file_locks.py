@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfgate.core import json_text
-from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.files import json_text
+from perfgate.core.files.durable_files import write_errors_named
+from perfgate.core.files.untrusted_files import opened_regular, read_regular, user_name
 from perfgate.core.redaction import escaped
-from perfgate.core.untrusted_files import opened_regular, read_regular, user_name
 
 SETTING = "PERFGATE_LEASES"
 # The same for every user, so neither TMPDIR nor whether /run/lock happens to be writable counts.

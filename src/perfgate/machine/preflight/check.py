@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from perfgate.core.files.remembered import toml_beside
 from perfgate.core.measurement import Json
-from perfgate.core.toml_table import toml_beside
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.nvml import NotReadable
 from perfgate.plan.container import Runtime

@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 
 from perfgate.clients import datasets
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
-from perfgate.core.locations import MODELS, Locations
+from perfgate.core.programs.command import Command
+from perfgate.core.programs.locations import MODELS, Locations
 from perfgate.core.redaction import redact
 from perfgate.engines.base import engine
 from perfgate.evaluators import trtllm_eval

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import toml
 
-from perfgate.core.programs import TRTLLM_LAUNCH
+from perfgate.core.programs.programs import TRTLLM_LAUNCH
 from perfgate.rehearsal.playbook import Playbook, announce, end, here
 
 _JOB = "4711"

@@ -15,7 +15,12 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named, write_text
+from perfgate.core.files.durable_files import (
+    make_folder,
+    sync_folder,
+    write_errors_named,
+    write_text,
+)
 from perfgate.core.plain import json_of, to_plain
 from perfgate.core.redaction import mask, visible
 from perfgate.core.registry import Registry

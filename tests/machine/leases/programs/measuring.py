@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from perfgate.core.command import Command
+from perfgate.core.programs.command import Command
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.machine.leases import GpuPool
 

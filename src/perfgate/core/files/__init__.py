@@ -1,0 +1,1 @@
+"""Files: where they are, whom they are trusted from, how they are read, written and kept."""
