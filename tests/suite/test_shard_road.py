@@ -30,7 +30,7 @@ def divided(tmp_path_factory: pytest.TempPathFactory) -> Divided:
     (line,) = [one for one in said if one.startswith("{")]
     (place / "matrix.json").write_text(line)
     done = []
-    for row, more in zip(json.loads(line)["include"], (("--html",), ("-n", "2")), strict=True):
+    for row, more in zip(json.loads(line)["include"], (("--html",), ("-n", "1")), strict=True):
         words = ("-m", row["expression"], "--shard", row["shard"], *more)
         done.append((row, rehearse(place / row["name"], *words)))
     return done
