@@ -14,7 +14,13 @@ from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import BuildOverride, option_for, toolchain_for
+from perfgate.plan.toolchain import (
+    BuildOverride,
+    option_for,
+    registered,
+    toolchain_for,
+    uncovered,
+)
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe, all_probes, load_probes
 from perfgate.scenarios.scenario import Scenario

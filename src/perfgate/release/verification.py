@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.files.untrusted_files import opened_folder
 from perfgate.core.verdict import Verdict, counted
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.release.attestation import Attested, canonical, envelope, read_attestation, statement
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
