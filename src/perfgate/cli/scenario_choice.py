@@ -11,8 +11,6 @@ from perfgate.core.files.paths import scenario_folders
 from perfgate.core.programs.environment_variables import unknown_variables
 from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.plan.registered import registered
-from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import option_for, registered, uncovered
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite

@@ -199,7 +199,7 @@ def uncovered(scenarios: Iterable[Scenario], version: str | None) -> tuple[str, 
     if version is None:
         return ()
     names = sorted({scenario.engine.name for scenario in scenarios})
-    meant = {name: said for name in names if (said := said_of(name, version))}
+    meant = {name: said for name in names if (said := option_for(name, version))}
     if names and not meant:
         raise InputError(
             "this release is of no engine that is measured",

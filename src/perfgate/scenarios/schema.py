@@ -80,8 +80,8 @@ class Schema:
 
     @cached_property
     def _validator(self) -> jsonschema_rs.Validator:
-        rules = {"type": _Type}
-        return jsonschema_rs.validator_for(self.rules, keywords=rules, mask="the value")
+        keywords: dict[str, type[Any]] = {"type": _Type}
+        return jsonschema_rs.validator_for(self.rules, keywords=keywords, mask="the value")
 
     def problems(self, value: Json) -> list[Problem]:
         """All that is wrong with a file's value, one problem a place."""
