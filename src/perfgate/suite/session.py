@@ -128,12 +128,12 @@ class SuiteSession:
                 # Raised here, pytest would bury it in a traceback for each test function.
                 self._unusable = error
                 tests = []
+            names = {marker for _, markers in tests for marker in markers}
+            marks = {marker: getattr(pytest.mark, marker) for marker in names}
             metafunc.parametrize(
                 name,
                 [
-                    pytest.param(
-                        test, id=test.id, marks=[getattr(pytest.mark, marker) for marker in markers]
-                    )
+                    pytest.param(test, id=test.id, marks=[marks[marker] for marker in markers])
                     for test, markers in tests
                     if parameter_of(test) == name
                 ],
