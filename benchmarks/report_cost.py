@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from perfgate.baselines import Store
-from perfgate.core.files.durable_files import checksum_of, first_checksum, sealed
+from perfgate.core.files.durable_files import checksum_of, checksum_of_file, sealed
 from perfgate.core.plain import from_plain
 from perfgate.reports.histories import gathered_histories
 from perfgate.reports.run_report import RunReport, report_of
@@ -171,9 +171,8 @@ def write_nights(folder: Path, nights: int) -> None:
     for night in range(nights):
         run = folder / f"night-{night:03}"
         run.mkdir(mode=0o700, parents=True)
-        facts = json.dumps(_facts(run.name)).encode()
-        (run / "run.json").write_bytes(facts)
-        before, lines = first_checksum(facts), []
+        (run / "run.json").write_text(json.dumps(_facts(run.name)))
+        before, lines = checksum_of_file(run / "run.json"), []
         for record in records(TESTS, f"{night:040x}"):
             plain = {"schema_version": SCHEMA_VERSION, "at": "2026-11-01", **record}
             line = sealed(json.dumps(plain, sort_keys=True).encode(), before)

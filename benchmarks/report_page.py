@@ -19,13 +19,13 @@ from perfgate.reports.formats.base import report_format
 from perfgate.reports.histories import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
-    DocumentedMetric,
     GroupEffort,
     RunFacts,
     RunReport,
     ScenarioFacts,
     TestResult,
 )
+from perfgate.runs.record import DocumentedMetric
 
 POINTS = 10  # of a sweep, each a result
 STORED = 20  # points of a history

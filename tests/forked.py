@@ -3,7 +3,7 @@
 `run` is `subprocess.run` for ``python -m pytest`` and ``python -m perfgate``: the program is a
 process of its own with a status, an environment and a folder, forked from one that has imported
 everything. What Python reads only when it starts (PYTHONUNBUFFERED, a closed standard output) needs
-`subprocess.run`. The programs that a session starts are not traced by coverage; the session is.
+`subprocess.run`. Coverage doubles the time of a session, so that it traces few of them.
 """
 
 import atexit
@@ -22,7 +22,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, untraced
+import coverage
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, tracing
 
 _BEGUN_WITHIN_S = 300.0  # a crowded machine takes its time to import everything
 _servers: list["_Server"] = []
@@ -43,10 +44,11 @@ def run(
         cwd: its working folder.
         env: its environment.
         timeout: in seconds; then it is killed, and the test fails.
-        traced: whether the processes that it starts count for the coverage, too.
+        traced: whether it counts for the coverage of the tests; what it starts does so if `env`
+            has what `tracing` gives.
     """
     server = _servers.pop() if _servers else _Server()
-    done = server.run(argv, cwd, env if traced else untraced(env), timeout)
+    done = server.run(argv, cwd, env, timeout, traced)
     _servers.append(server)  # not one that was too late: its next answer would be an old one
     return done
 
@@ -74,7 +76,7 @@ class _Server:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, __file__],
-            env={**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS},
+            env={**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS, **tracing()},
             cwd=tempfile.gettempdir(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -85,12 +87,12 @@ class _Server:
         atexit.register(self._end)
 
     def run(
-        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float, traced: bool
     ) -> "subprocess.CompletedProcess[str]":
         assert self._process.stdin is not None
         with tempfile.TemporaryDirectory() as folder:
             outputs = [Path(folder) / name for name in ("out", "err")]
-            task = {"argv": list(argv[2:]), "cwd": str(cwd), "env": dict(env)}
+            task = {"argv": list(argv[2:]), "cwd": str(cwd), "env": dict(env), "traced": traced}
             task["outputs"] = [str(path) for path in outputs]
             self._process.stdin.write(f"{json.dumps(task)}\n".encode())
             pids = [self._pid]
@@ -123,6 +125,9 @@ def _serve() -> Any:
     answers.write(f"{os.getpid()}\n")
     _lead_to(os.devnull, os.devnull)
     _import_everything()
+    if traced := coverage.Coverage.current():  # what importing ran counts once
+        traced.stop()
+        traced.save()
     for line in tasks:
         pid = os.fork()
         if pid == 0:
@@ -131,7 +136,7 @@ def _serve() -> Any:
             return json.loads(line)
         answers.write(f"{pid}\n")
         answers.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
-    os._exit(0)  # without data of coverage, which nobody would combine
+    os._exit(0)
 
 
 def _import_everything() -> None:
@@ -162,6 +167,8 @@ def _lead_to(*outputs: str) -> None:
 def _become(task: Mapping[str, Any]) -> None:
     import xdist.plugin
 
+    if task["traced"]:
+        coverage.process_startup(force=True)  # does nothing where the tests have none
     _lead_to(*task["outputs"])
     os.chdir(task["cwd"])
     os.environ.clear()

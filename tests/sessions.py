@@ -1,26 +1,28 @@
-"""Sessions of pytest that tests start: what they inherit, their plugins, the locks they hold.
-
-What a session runs counts for the coverage of the tests, which costs half a second in each of its
-processes; one that is killed, or whose like is counted elsewhere, does without.
-"""
+"""Sessions of pytest that tests start: what they inherit, their plugins, the locks they hold."""
 
 import fcntl
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
+import coverage
+
+ROOT = Path(__file__).parents[1]
 # Plugins of other installed packages take three seconds to import in each session.
 ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 BENCHMARK = ("-p", "perfgate", "-p", "pytest_benchmark.plugin")
 XDIST = ("-p", "xdist.plugin")
 
 
-TRACES = ("COVERAGE_", "COV_CORE_")
+def tracing() -> dict[str, str]:
+    """What a process of Python counts by for the coverage of the tests, where that is measured.
 
-
-def untraced(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what starts coverage in a process of Python."""
-    return {name: value for name, value in environment.items() if not name.startswith(TRACES)}
+    It costs as much time again as the process takes; few do.
+    """
+    measured = coverage.Coverage.current()
+    if measured is None:
+        return {}
+    file = ROOT / str(measured.get_option("run:data_file"))
+    return {"COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"), "COVERAGE_FILE": str(file)}
 
 
 def inherited(*foreign: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited, untraced
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
 from perfgate.core.files.paths import repository
 
@@ -44,7 +44,7 @@ def run(folder: Path, module: str, *words: str) -> tuple[int, str]:
     done = subprocess.run(
         (sys.executable, *words),
         cwd=repository(),
-        env={**untraced(inherited()), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(folder)},
+        env={**inherited(), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         timeout=120,

@@ -168,7 +168,9 @@ def replay(
         most: accepted values that it is given, the last ones since the last alarm.
         new: points that it is given from the decision's own on.
     """
-    alarms, accepted, at = [], [], 0
+    alarms: list[int] = []
+    accepted: list[float] = []
+    at = 0
     while at + new <= len(values):
         given = values[at : at + new]
         if len(accepted) >= least and differs(accepted[-most:], given):

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from benchmarks.detection import results
 from benchmarks.detection.rows import otava_sees, rivals_of, series_rows
 
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "perfgate",
     "font.size": 9,

@@ -46,11 +46,11 @@ def by_rules(series: Sequence[Labelled]) -> Iterator[tuple[str, float, Alarms]]:
             },
         )
     for threshold in (0.05, 0.10):
-        rule = _both_ways(tensorrt_llm(threshold))
+        differs = _both_ways(tensorrt_llm(threshold))
         yield (
             f"TensorRT-LLM-like {threshold:.0%}, last 90 points",
             1.0,
-            {one.name: first_of_each(standing(one.values, rule)) for one in series},
+            {one.name: first_of_each(standing(one.values, differs)) for one in series},
         )
 
 

@@ -106,14 +106,15 @@ class Release:
     suite: str = field(default=STUDY, repr=False)
 
 
+_GATES: tuple[tuple[str, str, Control], ...] = (
+    (STUDY, "real", "controlled"),
+    (STUDY, "real", "alone"),
+    (STUDY, "heavy", "controlled"),
+    *((gpu, "real", "controlled") for gpu in PACKAGED),
+)
 CASES = tuple(
     Release(noise, *size, shared, control, suite)
-    for suite, noise, control in (
-        (STUDY, "real", "controlled"),
-        (STUDY, "real", "alone"),
-        (STUDY, "heavy", "controlled"),
-        *((gpu, "real", "controlled") for gpu in PACKAGED),
-    )
+    for suite, noise, control in _GATES
     for size in ((10, 10), (3, 3))
     for shared in (True, False)
 )

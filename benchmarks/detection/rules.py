@@ -8,6 +8,7 @@ was made.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +105,7 @@ def mann_whitney(base: Values, new: Values, higher: bool) -> Alarms:
     Source: asv/_stats.py, `is_different` (read at 4b9cb9b). asv ranks samples of timings; here a
     sample is a fresh start. Exact p for up to 20 values a side, else normal, as there.
     """
+    method: Literal["exact", "asymptotic"]
     method = "exact" if max(base.shape[1], new.shape[1]) <= 20 else "asymptotic"
     p = mannwhitneyu(base, new, axis=1, method=method, use_continuity=False).pvalue
     worse = loss(np.median(base, axis=1), np.median(new, axis=1), higher) > 0

@@ -89,11 +89,11 @@ def resolve(tools: Path, wanted: Sequence[str], extras: Sequence[str], kept: str
         options += ["--no-deps"] if wanted == MODEL else []
         done = subprocess.run(
             [
-                *(tools / "uv", "pip", "compile", "--quiet", "--no-config", "--universal"),
+                *(str(tools / "uv"), "pip", "compile", "--quiet", "--no-config", "--universal"),
                 *("--python-version", "3.11", "--fork-strategy", "fewest", "--generate-hashes"),
                 *("--no-annotate", "--no-header", "--no-emit-index-url", "--no-emit-find-links"),
-                *("--constraint", limits, *options),
-                source if wanted else ROOT / "pyproject.toml",
+                *("--constraint", str(limits), *options),
+                str(source if wanted else ROOT / "pyproject.toml"),
             ],
             stdout=subprocess.PIPE,
             text=True,
@@ -125,7 +125,7 @@ def tools_in(given: Path | None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         tools = Path(folder) / "bin"
-        words = [tools / "python", "-m", "pip", "install", "--quiet", *TOOLS]
+        words = [str(tools / "python"), "-m", "pip", "install", "--quiet", *TOOLS]
         subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": ""})
         yield tools
 

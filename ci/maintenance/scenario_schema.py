@@ -192,7 +192,7 @@ def _label(rule: Mapping[str, Any]) -> str:
     """What a field holds, for people: ``integer ≥1``."""
     if "enum" in rule:
         return ", ".join(f"`{word}`" for word in rule["enum"])
-    kinds = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
+    kinds: list[str] = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
     label = " or ".join(_LABELS.get(kind, kind) for kind in kinds)
     bounds = [f"{sign}{rule[bound]}" for bound, sign in _SIGNS.items() if bound in rule]
     if "minimum" in rule and "maximum" in rule:

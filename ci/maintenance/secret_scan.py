@@ -14,8 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from detect_secrets import SecretsCollection
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+from detect_secrets.core.secrets_collection import SecretsCollection
 from detect_secrets.settings import default_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,8 +40,8 @@ def secrets_in(files: Sequence[Path]) -> Iterator[str]:
         files: below `ROOT`, or absolute.
     """
     with default_settings() as settings:
-        kinds = (one.__name__ for one in get_mapping_from_secret_type_to_class().values())
-        settings.disable_plugins(*(LEFT_OUT & set(kinds)))
+        detectors: list[type] = list(get_mapping_from_secret_type_to_class().values())
+        settings.disable_plugins(*LEFT_OUT & {detector.__name__ for detector in detectors})
         found = SecretsCollection(root=str(ROOT))
         found.scan_files(*map(str, files))
         for name, secret in found:

@@ -222,11 +222,11 @@ OFFLINE = replace(SERVED, workload=BENCH)
 
 def test_what_this_machine_lacks_is_told(run, monkeypatch) -> None:
     here, rehearsed = process(run), process(run, synthetic=True)
-    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("shutil.which", lambda name, path: f"/usr/bin/{name}")
     nodes = "a server that srun starts may listen on any node: use --launcher slurm"
     for scenario, told in ((SERVED, nodes), (OFFLINE, None)):
         assert here.why_not(all_probes(scenario)[0]) == told
-    monkeypatch.setattr("shutil.which", lambda _name: None)
+    monkeypatch.setattr("shutil.which", lambda name, path: None)
     queued = replace(OFFLINE, launch=model.Launch("sbatch"))
     assert here.why_not(all_probes(queued)[0]) == "needs Slurm: no sbatch on PATH"
     assert here.why_not(all_probes(ON_GPUS)[0]) is not None

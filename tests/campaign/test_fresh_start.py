@@ -19,20 +19,24 @@ from refusals import refused
 from small_server import small_server
 from tables import each
 
-from perfgate.campaign.builds.build import Build
+from perfgate.campaign.builds.build import Build, build_under_test
+from perfgate.campaign.builds.words import parse_injection
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start, made_once
+from perfgate.campaign.session import Session
+from perfgate.campaign.start_guard import PlaceCheck
 from perfgate.clients.base import client
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs.command import Command, Step
 from perfgate.core.programs.locations import Installation, Locations
+from perfgate.core.programs.programs import MPIRUN
 from perfgate.engines.base import Engine, EngineBuild
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import Limits, LoadPoint
+from perfgate.scenarios.scenario import Hardware, Launch, Limits, LoadPoint
 
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 
@@ -139,6 +143,21 @@ def test_a_place_that_will_not_do_gets_nothing_started(tmp_path) -> None:
 
     failing(setup(tmp_path, check=refuse), match="not fit")
     assert list((tmp_path / "start").iterdir()) == []
+
+
+def test_the_ranks_are_tried_as_the_injected_scenario_launches_them(tmp_path, run, monkeypatch):
+    """By a stand-in for mpirun that writes down its argv, and starts nothing."""
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >&2\n")
+    mpirun.chmod(0o755)
+    monkeypatch.setenv(MPIRUN.variable, str(mpirun))
+    scenario = replace(SERVED, hardware=Hardware("H200", 4, 2), launch=Launch("mpirun"))
+    tools = replace(TOOLS, scenario=scenario, locations=Locations(hosts=("n1", "n2")))
+    session = Session(run, building.MACHINE, LocalLauncher(), synthetic=True)
+    build = build_under_test(tools, session, (parse_injection("launch.ssh_port=2233"),))
+    check = PlaceCheck(Mock(), session).look
+    failing(StartSetup(build, tmp_path / "start", tmp_path, check=check), match="0 of 4 ranks")
+    assert "-p 2233" in (tmp_path / "start/ranks/ranks.err").read_text().split("\n")
 
 
 def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path) -> None:

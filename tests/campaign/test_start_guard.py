@@ -11,6 +11,7 @@ from plain_records import recorded
 from refusals import refused
 from tables import each
 
+from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, machine_of, save
 from perfgate.campaign import start_guard
 from perfgate.campaign.builds.build import Build
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
@@ -20,6 +21,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
+from perfgate.judging.assembly.references import References
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
@@ -28,7 +30,7 @@ from perfgate.machine.conditions.watch import NodesWatch, Watch
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
-from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import AccuracyTask, Hardware, Launch, LoadPoint
 
 WELL = Check("ports", "ok", "28,000 free")
@@ -37,7 +39,8 @@ H200 = building.machine("NVIDIA H200", "NVIDIA H200")
 TOOLS = Toolchain(building.SCENARIO, engine=None)  # type: ignore[arg-type]
 RANKED = Toolchain(replace(building.SCENARIO, launch=Launch("mpirun")), engine=TensorRTLLM())
 FOLDER = Path("start-1")
-MEASURED = Measurement({"output_throughput": 100.0}, {"osl": 32})
+SPEED = "output_throughput"
+MEASURED = Measurement({SPEED: 100.0}, {"osl": 32})
 
 
 def conditions(others_share: float) -> Conditions:
@@ -138,6 +141,20 @@ def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_k
     other = Nodes(WELL, machine=replace(H200, host="node9", cpu="Xeon"))
     told = r"node9 is not of .*: cpu Xeon, not Grace"
     refused(check.look, setup(TOOLS, "anchor_control"), other, match=told, error=RunError)
+
+
+def test_the_noise_is_that_of_the_machine_that_the_start_is_placed_on(session, suite_root) -> None:
+    """Known of one machine and of another: 2 and 3 differences between starts."""
+    xeon = replace(building.MACHINE, cpu="Xeon")
+    for machine, speeds in ((building.MACHINE, (100.0, 101.0, 99.0)), (xeon, (100.0, 140.0) * 2)):
+        facts = machine_of(machine.fingerprint())
+        series = NoiseSeries("small-serve", "c1", "a", "abc123", {SPEED: speeds}, facts)
+        save(NoiseRun("cpu", machine.cpu, "2026-11-20T08:00:00+00:00", (series,)), own=False)
+    references = References(TOOLS, session.machine)
+    (probe, *_) = load_probes(building.SCENARIO)
+    assert references.noise_of(probe)[SPEED].differences == 2
+    start_guard.PlaceCheck(references, session).look(setup(TOOLS), Nodes(WELL, machine=xeon))
+    assert references.noise_of(probe)[SPEED].differences == 3
 
 
 # Its GPUs. ----------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from perfgate.clients.logs import (
     lines_of,
     logged,
     report_lines,
-    telling_lines,
 )
 from perfgate.clients.report_tables import number, positive
 from perfgate.clients.trtllm_bench_report import WORDS, parse_printed
@@ -127,12 +126,6 @@ def test_words_all_over_a_large_log_are_refused() -> None:
     log = (b"= PERFORMANCE OVERVIEW\n" + b"x" * BLOCK + b"\n") * (MOST_BLOCKS + 2)
     with pytest.raises(RunError, match="words of reports stand in more than 32 MiB"):
         report_lines(BytesIO(log), WORDS)
-
-
-def test_telling_lines_come_with_the_numbers_that_editors_show() -> None:
-    log = b"a\nError one\r\n" + noise(2 * BLOCK) + b"ERROR \xff two"
-    found = list(telling_lines(BytesIO(log), ["error"]))
-    assert found == [(2, "Error one\r"), (3 + 2 * BLOCK // len(NOISE), "ERROR � two")]
 
 
 @pytest.mark.timeout(30)  # each would take minutes if it were tried from every place

@@ -9,9 +9,8 @@ from perfgate.clients.report_tables import (
     SERVING,
     TRTLLM_BENCH,
     Table,
-    require_gpus,
+    require_consistent,
     require_ordered,
-    require_totals,
 )
 from perfgate.core.errors import RunError
 from perfgate.core.metrics import METRICS
@@ -28,9 +27,10 @@ def test_rows_are_of_canonical_metrics_and_no_label_is_of_two(table: Table) -> N
 
 def test_a_product_may_be_off_by_the_rounding_of_its_factors() -> None:
     # vLLM, random 32K input, in the GPUStack H200 lab: 0.48 req/s × 206.90 s are 99.3 requests.
-    require_totals({"request_throughput": 0.48, "duration_s": 206.9}, (100, None, None), 0.005)
+    completed = {"requests_completed": 100}
+    require_consistent({"request_throughput": 0.48, "duration_s": 206.9}, completed, 0.005)
     wrong = {"request_throughput": 2.0, "duration_s": 100.0}
-    error = refused(require_totals, wrong, (100, None, None), error=RunError)
+    error = refused(require_consistent, wrong, completed, error=RunError)
     assert error.failure == "no_metrics"
     assert "2 × 100 = 200, not 100" in error.message
 
@@ -59,9 +59,11 @@ def test_one_user_alone_may_be_a_little_faster_than_the_whole() -> None:
 
 def test_throughput_per_gpu_adds_up_to_that_of_a_whole_number_of_gpus() -> None:
     numbers = {"output_throughput": 43146.2042, "output_throughput_per_gpu": 5393.2755}
-    require_gpus(numbers, 8)
-    require_gpus(numbers, None)
-    require_gpus({"output_throughput": 100.0}, 8)
-    refused(require_gpus, numbers, 16, error=RunError, match=r"5393\.28 × 16 = 86292")
+    require_consistent(numbers, {"gpus": 8})
+    require_consistent(numbers, {})
+    require_consistent({"output_throughput": 100.0}, {"gpus": 8})
+    refused(
+        require_consistent, numbers, {"gpus": 16}, error=RunError, match=r"5393\.28 × 16 = 86292"
+    )
     part = {"output_throughput": 100.0, "output_throughput_per_gpu": 40.0}
-    refused(require_gpus, part, None, error=RunError, match="per GPU × GPUs")
+    refused(require_consistent, part, {}, error=RunError, match="per GPU × GPUs")

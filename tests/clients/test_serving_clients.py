@@ -19,7 +19,6 @@ from perfgate.clients.serving_clients import (
     SglangBench,
     VllmBench,
     VllmBenchmarkServing,
-    result_name,
 )
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.measurement import Measurement
@@ -37,6 +36,7 @@ TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Locations(on_paper=Tr
 WORKLOAD = replace(SCENARIO.workload, client="benchmark_serving", isl=1024, osl=1024)
 POINT = LoadPoint(concurrency=32, requests=160, warmup_requests=0, seed=32)
 ROUND = replace(POINT, requests=16)
+RESULT_NAME = BenchmarkServing.result_name
 
 
 def argv(
@@ -46,7 +46,7 @@ def argv(
 
 
 def parse(folder: Path, workload: Workload = WORKLOAD, **changes: Any) -> Measurement:
-    (folder / result_name(ROUND)).write_text(json.dumps({**RESULT, **changes}))
+    (folder / RESULT_NAME.format(ROUND.concurrency)).write_text(json.dumps({**RESULT, **changes}))
     return BenchmarkServing().parse(workload, ROUND, folder)
 
 
@@ -175,11 +175,11 @@ class TestWhatIsLeft:
     )
     def test_what_is_no_result_of_the_load(self, tmp_path, changes, missing, failure, told) -> None:
         result = {name: value for name, value in RESULT.items() if name != missing}
-        (tmp_path / result_name(ROUND)).write_text(json.dumps(result))
+        (tmp_path / RESULT_NAME.format(ROUND.concurrency)).write_text(json.dumps(result))
         read, load = BenchmarkServing().parse, replace(WORKLOAD, **changes)
         error = refused(read, load, ROUND, tmp_path, error=RunError, match=told)
         assert error.failure == failure
-        (tmp_path / result_name(POINT)).write_text(json.dumps(RESULT))
+        (tmp_path / RESULT_NAME.format(POINT.concurrency)).write_text(json.dumps(RESULT))
         error = refused(read, WORKLOAD, POINT, tmp_path, error=RunError, match="16 of 160 requests")
         assert error.failure == "incomplete"
 

@@ -31,6 +31,7 @@ def test_modules_of_the_package_register_themselves(animals: Registry[Animal]) -
     assert sorted(animals) == ["lion"]
     assert len(animals) == 1
     assert animals["lion"].__name__ == "Lion"
+    assert vars(animals["lion"])["name"] == "lion"
     assert "lyon" not in animals
     assert animals("tiger")(Animal) is animals["tiger"] is Animal
 

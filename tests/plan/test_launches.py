@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tables import each
 
@@ -250,7 +250,8 @@ class TestSbatch:
         with pytest.raises(ValueError, match="prints its result"):
             argv(JOB, stdout="dataset.txt")
 
-    @given(arguments=st.lists(WORDS.filter(lambda word: word[:1] != "~"), max_size=5), value=WORDS)
+    @given(arguments=st.lists(WORDS, max_size=5), value=WORDS)
+    @example(arguments=["~/mine", "~"], value="~/mine")
     @settings(max_examples=40)
     def test_a_rank_gets_the_very_arguments_and_variables(self, tmp_path_factory, arguments, value):
         folder = tmp_path_factory.mktemp("rank")

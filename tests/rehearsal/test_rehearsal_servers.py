@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from playing import SHAREGPT, scenarios, serving, staged
+from sessions import tracing
 
 from perfgate.core.errors import CliDrift, InputError
 from perfgate.core.failures import diagnose
@@ -106,9 +107,8 @@ def served(played: Played, folder: Path) -> Iterator[str]:
     """Its address, from when it is healthy on; asked to end, it ends well."""
     port = free_port(HOST)
     command = played.command(port)
-    with serving(
-        command.argv, f"http://{HOST}:{port}", folder, {**os.environ, **command.env}
-    ) as server:
+    environment = {**os.environ, **command.env, **tracing()}
+    with serving(command.argv, f"http://{HOST}:{port}", folder, environment) as server:
         yield f"http://{HOST}:{port}"
         server.terminate()
         assert server.wait(30) == 0

@@ -26,8 +26,6 @@ from perfgate.scenarios.scenario import (
 
 HERE = Path(__file__).parent
 QUESTIONS = 200
-# Stand-ins hold no line of perfgate's; without coverage they start in a third of the time.
-UNTRACED = {"COVERAGE_PROCESS_START": "", "COVERAGE_PROCESS_CONFIG": ""}
 
 
 @engine("stand-in")
@@ -52,7 +50,7 @@ class StandinEngine(Engine):
             + ("--host", endpoint.host, "--port", str(endpoint.port))
             + ("--model", endpoint.model, "--threads", threads)
             + _options(),
-            env={**UNTRACED, **scenario.environment},
+            env=scenario.environment,
         )
 
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
@@ -100,7 +98,6 @@ class StandinClient(Client):
         return Command(
             (sys.executable, str(HERE / "standin_client.py"), "--url", target.endpoint.url)
             + ("--out", str(target.folder / "result.json"), "--requests", str(point.requests)),
-            env=UNTRACED,
         )
 
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
@@ -129,8 +126,8 @@ class StandinOffline(Offline):
     ) -> tuple[Step, ...]:
         program = (sys.executable, str(HERE / "standin_offline.py"))
         requests = what.requests if isinstance(what, LoadPoint) else len(scenario.model.name)
-        prepare = Command((*program, "prepare", str(requests)), stdout="dataset.txt", env=UNTRACED)
-        benchmark = Command((*program, "measure", "dataset.txt"), env=UNTRACED)
+        prepare = Command((*program, "prepare", str(requests)), stdout="dataset.txt")
+        benchmark = Command((*program, "measure", "dataset.txt"))
         return (
             Step("prepare_dataset", prepare, what.label, "dataset.txt"),
             Step("benchmark", benchmark, what.label),
@@ -159,7 +156,6 @@ class StandinEvaluator(Evaluator):
             (sys.executable, str(HERE / "standin_client.py"), "--url", target.endpoint.url)
             + ("--out", str(target.folder / "result.json"), "--questions", str(QUESTIONS))
             + ("--temperature", str(task.temperature)),
-            env=UNTRACED,
         )
 
     def parse(self, task: AccuracyTask, folder: Path) -> Measurement:

@@ -24,7 +24,7 @@ import pytest
 from plain_records import recorded
 from registered_standins import registered_standins
 from road_words import ACCURACY, FIRST, NAMED, PATIENCE_S, PLUGINS, ROOT, SECOND, STANDINS
-from sessions import ONLY_NEEDED_PLUGINS, inherited, is_held, untraced
+from sessions import ONLY_NEEDED_PLUGINS, inherited, is_held, tracing
 
 from perfgate.core.files.durable_files import append_line
 from perfgate.release.policy import SuiteTests
@@ -131,21 +131,23 @@ class Suite:
         where = () if is_resumed else ("--run-dir", str(self.run_folder))
         return [sys.executable, "-m", "pytest", *PLUGINS, "-q", *where, *options]
 
-    def run(self, *options: str, fault: str = "", **variables: str) -> Finished:
+    def run(
+        self, *options: str, fault: str = "", traced: bool = False, **variables: str
+    ) -> Finished:
         """A session in a new run folder, to its end."""
         shutil.rmtree(self.run_folder, ignore_errors=True)
-        return self.session(*options, PERFGATE_STANDIN_FAULT=fault, **variables)
+        variables["PERFGATE_STANDIN_FAULT"] = fault
+        return self.session(*options, traced=traced, **variables)
 
-    def session(self, *options: str, **variables: str) -> Finished:
-        """A session in the run folder as it is, to its end."""
-        environment = {**self.environment, **variables}
-        done = forked.run(self.command(*options), cwd=self.folder, env=environment)
+    def session(self, *options: str, traced: bool = False, **variables: str) -> Finished:
+        """A session in the run folder as it is, to its end; `traced` for the coverage."""
+        env = {**self.environment, **variables}
+        done = forked.run(self.command(*options), cwd=self.folder, env=env, traced=traced)
         return Finished(*forked.outcome(done), self.run_folder)
 
     def begun(self, *options: str, **variables: str) -> Begun:
         """A session in the background."""
-        environment = {**untraced(self.environment), **variables}
-        return begun(self.command(*options), self.folder, environment)
+        return begun(self.command(*options), self.folder, {**self.environment, **variables})
 
     def perfgate(self, *words: str, folder: Path | None = None) -> tuple[int, str]:
         """A command of perfgate in this checkout, or in a folder: its status and output."""
@@ -251,13 +253,13 @@ class Road(Suite):
         """A session while a block runs; on its start of scenario `hangs` the client hangs."""
         return self.begun(*_recording(options), PERFGATE_STANDIN_HANGS=hangs)
 
-    def begin(self, *options: str) -> Finished:
+    def begin(self, *options: str, traced: bool = False) -> Finished:
         """A session to its end, by default a first one."""
-        return self.session(*_recording(options))
+        return self.session(*_recording(options), traced=traced)
 
-    def resume(self, *options: str) -> Finished:
+    def resume(self, *options: str, traced: bool = False) -> Finished:
         """A session that goes on with the run, to its end."""
-        return self.begin(f"--resume={self.run_folder}", *options)
+        return self.begin(f"--resume={self.run_folder}", *options, traced=traced)
 
     def evaluating(self, scenario: str) -> Path:
         """A file that is there once the client of the scenario's first start is at work."""
@@ -293,8 +295,7 @@ class Watched(Suite):
 
     @property
     def environment(self) -> dict[str, str]:
-        # What these sessions run is counted where they are let run to their end.
-        return untraced(super().environment) | {
+        return super().environment | {
             "PERFGATE_LEASES": str(self.folder / "leases"),
             "PERFGATE_STANDIN_MEMORY": self.memory,
             "TMPDIR": str(self.folder / "temporary"),
@@ -366,13 +367,13 @@ def rehearse(place: Path, *options: str, traced: bool = False, **variables: str)
     Args:
         place: for its files; its run is in ``run``.
         options: of pytest.
-        traced: the lines of its programs count for the coverage of the tests, which takes time.
+        traced: it and its programs count for the coverage of the tests, which takes time.
         variables: of the environment.
     """
     words = [*PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests", "--rehearse", *options]
     if not any(one.startswith("--resume") for one in options):
         words.append(f"--run-dir={place / 'run'}")
-    environment = rehearsal_environment(place, **variables)
+    environment = rehearsal_environment(place, **variables, **(tracing() if traced else {}))
     session = forked.session(words, ROOT, environment, traced=traced)
     return Finished(*session, place / "run", "name")
 
@@ -390,11 +391,11 @@ def rehearsal_environment(place: Path, **variables: str) -> dict[str, str]:
 def run_alone(
     call: Sequence[str], folder: Path, environment: Mapping[str, str], umask: int = -1
 ) -> "subprocess.CompletedProcess[str]":
-    """A program that needs a process of its own, to its end; it is not traced."""
+    """A program that needs a process of its own, to its end."""
     return subprocess.run(
         call,
         cwd=folder,
-        env=untraced(environment),
+        env=environment,
         umask=umask,
         stdin=subprocess.DEVNULL,
         capture_output=True,

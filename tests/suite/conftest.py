@@ -35,7 +35,7 @@ def road(tmp_path: Path) -> Road:
 def without_baseline(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Finished]:
     """Accuracy, measured where there is nothing to compare with."""
     made = make_suite(tmp_path_factory.mktemp("accepted"))
-    return made, made.run(ACCURACY, "--record", "--junitxml=junit.xml")
+    return made, made.run(ACCURACY, "--record", "--junitxml=junit.xml", traced=True)
 
 
 @pytest.fixture(scope="session")
@@ -74,13 +74,15 @@ def stored(promoted: Suite, tmp_path: Path) -> Suite:
 def measured(promoted: Suite, tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Finished]:
     """An unchanged build beside that baseline: four points and the sweep of them."""
     checkout = promoted.copy(tmp_path_factory.mktemp("measured"))
-    return checkout, checkout.run(*SWEEP, "--engine-commit", "bbb", "--engine-version", "1.0")
+    build = ("--engine-commit", "bbb", "--engine-version", "1.0")
+    return checkout, checkout.run(*SWEEP, *build, traced=True)
 
 
 @pytest.fixture(scope="session")
 def one_point(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """A checkout with a run of one test that passed, of a build whose commit is known."""
     made = make_suite(tmp_path_factory.mktemp("one_point"))
+    made.edit(*GIVEN_BAND)
     done = made.run(*POINT, "--engine-commit", "a" * 40, "--engine-version", "1.0")
     done.require(0, {"c1": "PASS"})
     return made

@@ -28,11 +28,13 @@ def folders(suite: Suite) -> list[str]:
 
 
 def test_an_unchanged_build_is_judged_beside_itself_and_recomputed(both: Suite) -> None:
-    done = both.run(*SWEEP)
+    done = both.run(*SWEEP, traced=True)
     # Of a busy machine's time nothing is asked here; tests/judging has the verdicts of values.
     assert done.status in (0, 10), done.output
     assert "4 fresh starts beside the reference" in done.output or done.status == 0
     assert folders(both)[:2] == ["start-1-new", "start-2-reference"]
+    # The whole load is put on the first start alone.
+    assert [one.parts[-3] for one in both.run_folder.rglob("c1/client.sh")] == ["start-1-new"]
     start = both.run_folder / "standin-serve/start-1-new"
     other = both.run_folder / "standin-serve/start-2-reference"
     pairs = json.loads((start / "c1/blocks_new.json").read_text())["pairs"]
@@ -52,20 +54,6 @@ def test_an_unchanged_build_is_judged_beside_itself_and_recomputed(both: Suite) 
     told["pairs"][0]["blocks"]["reference"]["seconds"] *= 2
     blocks.write_text(json.dumps(told))
     assert any("output_throughput" in one for one in both.differences())
-
-
-def test_the_whole_load_is_put_on_the_first_start_alone(both: Suite) -> None:
-    assert both.run(*POINT).status in (0, 10)
-    place = both.run_folder / "standin-serve"
-    loaded = [one.name for one in place.iterdir() if (one / "c1/client.sh").exists()]
-    assert loaded == ["start-1-new"]
-
-
-def test_the_whole_load_can_be_left_out(both: Suite) -> None:
-    both.edit(("blocks: 3", "blocks: 3\n      whole_load: false"))
-    assert both.run(*POINT).status in (0, 10)
-    assert list((both.run_folder / "standin-serve").glob("*/c1/blocks_*.json"))
-    assert not list((both.run_folder / "standin-serve").glob("*/c1/client.sh"))
 
 
 def test_a_slower_build_is_a_regression(both: Suite) -> None:
@@ -90,7 +78,9 @@ def test_broken_answers_and_dead_servers_are_errors(
 
 
 def test_a_busy_machine_is_told_and_proves_nothing(both: Suite) -> None:
+    """Also without the whole load, which can be left out."""
     both.edit(("others_cpu: 1", "others_cpu: 0"))
+    both.edit(("blocks: 3", "blocks: 3\n      whole_load: false"))
     neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         done = both.run(*POINT)
@@ -98,6 +88,8 @@ def test_a_busy_machine_is_told_and_proves_nothing(both: Suite) -> None:
         neighbour.kill()
         neighbour.wait()
     done.require(10, {"c1": "INCONCLUSIVE"}, "of blocks were thrown away: other programs used")
+    assert list(both.run_folder.rglob("c1/blocks_*.json"))
+    assert not list(both.run_folder.rglob("c1/client.sh"))
 
 
 def test_without_memory_for_two_servers_they_take_turns(both: Suite, tmp_path: Path) -> None:
@@ -110,7 +102,7 @@ def test_without_memory_for_two_servers_they_take_turns(both: Suite, tmp_path: P
 
 
 def test_two_builds_that_are_compared_are_up_together(both: Suite) -> None:
-    done = both.run(*POINT, ACCURACY, "-k", "c1 or sums", *SLOWER_B)
+    done = both.run(*POINT, ACCURACY, "-k", "c1 or sums", *SLOWER_B, traced=True)
     done.require(1, {"c1": "REGRESSION", "sums": "PASS"}, "pairs of blocks")
     assert {"start-1-b", "start-2-a", "start-3-b"} <= {*folders(both)}
     pairs = json.loads((both.run_folder / "standin-serve/start-1-b/c1/blocks_b.json").read_text())
@@ -127,6 +119,7 @@ def test_two_builds_without_memory_for_both_are_compared_in_turns(
     paths = os.pathsep.join((str(tmp_path), both.environment["PYTHONPATH"]))
     done = both.run(*POINT, *SLOWER_B, "-p", "no_room", PYTHONPATH=paths)
     done.require(1, {"c1": "REGRESSION"}, "no memory for two servers")
+    assert both.judged_again() == {"standin-serve-c1": "REGRESSION"}
     assert folders(both)[:3] == ["start-1-b", "start-2-a", "start-3-b"]
 
 

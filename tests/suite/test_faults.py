@@ -107,6 +107,10 @@ AT_NIGHT = [(SIGINT, WORKER), (SIGTERM, ALONE), (SIGKILL, WORKER)]
 def test_a_killed_session_leaves_nothing(
     watched: Watched, kill: Signals | str, workers: tuple[str, ...]
 ) -> None:
+    """SIGTERM comes again while it ends its programs, and while it sums up."""
+    watched.change_at("perfgate.launchers.local.job", "LocalJob._end", "os.kill(os.getpid(), 15)")
+    with (watched.folder / "conftest.py").open("a") as file:
+        file.write("def pytest_sessionfinish():\n    os.kill(os.getpid(), 15)\n")
     with watched.begun(*POINT, *workers, PERFGATE_STANDIN_FAULT="client-hangs") as session:
         under_load(watched, session, "standin-serve")
         if isinstance(kill, Signals):

@@ -27,7 +27,7 @@ def measured_twice(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     suite.run("perf_tests")
     # Smoke asks for 7 prompts, the points for 50 and 4: three datasets, however many starts.
     assert calls(suite, "prepare") == 3
-    return suite, suite.run("perf_tests")
+    return suite, suite.run("perf_tests", traced=True)
 
 
 def calls(suite: Suite, verb: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from checkouts import Finished, Suite, rerecord, twice_as_fast
-from road_words import ACCURACY, BROKEN, GIVEN_BAND, METRIC, POINT, SERVING, STORED
+from road_words import ACCURACY, BROKEN, METRIC, POINT, SERVING
 from tables import each
 
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
@@ -44,13 +44,6 @@ def test_the_speed_of_broken_answers_is_none_again(with_baseline: Suite, tmp_pat
     rerecord(folder, lambda line: (line.get("judge_input") or {}).update(forgets))
     (told,) = with_baseline.differences(folder)
     assert told.startswith("standin-serve-c1: judge_input.broken:  in the records, BROKEN_OUTPUT")
-
-
-def test_two_builds_side_by_side(suite: Suite) -> None:
-    suite.edit(STORED, *GIVEN_BAND)
-    done = suite.run(*POINT, "--ab", "A=this", "B=engine.settings.cpu_threads=1")
-    done.require(1, {"c1": "REGRESSION"})
-    assert suite.judged_again() == {"standin-serve-c1": "REGRESSION"}
 
 
 def test_a_documented_score_is_measured_again_until_it_is_decided(suite: Suite) -> None:

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.slow
 
 COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
 WHEEL = "c" * 64
-RAW = "runs/run/standin-serve/start-2-new/c1/result.json"
+RAW = "runs/run/standin-serve/start-1-new/c1/result.json"
 THROUGHPUT = "output_throughput"
 
 Files = dict[str, bytes]

@@ -27,7 +27,7 @@ def killed_and_resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Road, 
     kill_in_second(road, hangs=SECOND)
     road.require_one_record_a_group(FIRST)
     before = road.starts
-    done = road.resume()
+    done = road.resume(traced=True)
     assert (done.status, road.starts) == (0, before + 1), done.output
     return road, done
 

@@ -31,7 +31,7 @@ def benchmarks(checkout: Suite) -> list[dict[str, Any]]:
 def unchanged(accepted: Suite, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """An unchanged build, measured and judged."""
     made = accepted.copy(tmp_path_factory.mktemp("unchanged"))
-    return made, made.run("--gate", "--benchmark-json", "benchmark.json")
+    return made, made.run("--gate", "--benchmark-json", "benchmark.json", traced=True)
 
 
 def test_an_unchanged_build_passes_with_every_record(unchanged: Measured) -> None:
@@ -73,7 +73,7 @@ def test_an_unchanged_build_passes_with_every_record(unchanged: Measured) -> Non
 
 def test_a_slowed_build_is_a_regression(unchanged: Measured, tmp_path: Path) -> None:
     checkout = unchanged[0].copy(tmp_path / "suite")
-    done = checkout.run(*SLOWER, "-n", "2", *FILES)
+    done = checkout.run(*SLOWER, "-n", "2", *FILES, traced=True)
     told = ("baseline", "measured", "artifacts:", "rerun: ", f"injected: {SLOWER[1]}")
     done.require(1, {**dict.fromkeys(PASSED, "REGRESSION"), "sums": "PASS"}, *told)
     # What was measured without the injection is the control.
@@ -114,6 +114,7 @@ def test_without_baselines_a_session_says_what_it_lacks(
     unchanged: Measured, tmp_path: Path
 ) -> None:
     checkout = unchanged[0].copy(tmp_path / "suite")
+    checkout.edit(*GIVEN_BAND)
     shutil.rmtree(checkout.folder / "baselines" / "cpu")
     half = ("perf_tests", "-k", "sums or c1")
     done = checkout.run(*half)
@@ -127,8 +128,7 @@ def test_without_baselines_a_session_says_what_it_lacks(
 
 
 def test_a_selection_without_a_test_is_not_green_but_for_pytest_that_collects(suite: Suite) -> None:
-    for options in ((), ("-n", "1")):
-        suite.run("-k", "nothing", *options).require(12, None, "exit status 12")
+    suite.run("-k", "nothing", "-n", "1").require(12, None, "exit status 12")
     suite.run("--collect-only", "-k", "nothing").require(5)
     done = suite.run("--collect-only", "-m", "standin", "-k", "c2")
     done.require(0, None, "test_serving.py::test_serving[standin-serve-c2]")
@@ -137,7 +137,7 @@ def test_a_selection_without_a_test_is_not_green_but_for_pytest_that_collects(su
     done = suite.run("test_other.py", PERFGATE_MODLES="/models")
     assert (done.status, "PERFGATE_MODLES" in done.output) == (0, False), done.output
     assert not done.folder.exists()
-    suite.run("test_other.py", "-k", "nothing", "-n", "1").require(5)
+    suite.run("test_other.py", "-k", "nothing").require(5)
 
 
 def test_an_unreadable_baseline_is_an_error_that_names_the_file(with_baseline: Suite) -> None:

@@ -21,7 +21,6 @@ from perfgate.launchers.base import Launcher
 from perfgate.machine.hardware import Machine
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
 from perfgate.machine.preflight.software import judge_software
-from perfgate.plan.toolchain import Toolchain, toolchain_for
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.markers import CLAIM
 from perfgate.scenarios.scenario import Scenario
@@ -93,13 +92,8 @@ def check_selection(
 def preflight_of(
     scenario: Scenario, machine: Machine, start_with: Launcher, where: PreflightTarget
 ) -> PreflightReport:
-    """The look at this machine for one scenario; errors as of `look` and `toolchain_for`."""
-    return look(scenario, _tools(scenario, start_with), machine, where)
-
-
-def _tools(scenario: Scenario, start_with: Launcher) -> Toolchain:
-    tools = toolchain_for(scenario)
-    return replace(tools, locations=start_with.locations(tools))
+    """The look at this machine for one scenario; errors as of `look` and `Launcher.tools`."""
+    return look(scenario, start_with.tools(scenario), machine, where)
 
 
 def _engines(test: Selected) -> set[str]:
@@ -129,7 +123,7 @@ def _checks(
     """What a preflight finds; or of it what the installed build alone answers."""
     try:
         if of_engine:
-            checks = judge_software(_tools(scenario, start_with), where)
+            checks = judge_software(start_with.tools(scenario), where)
             return tuple(check for check in checks if check.name in _OF_ENGINE)
         return preflight_of(scenario, machine, start_with, where).checks
     except PerfgateError as error:

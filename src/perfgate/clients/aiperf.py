@@ -10,14 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from perfgate.clients.base import (
-    Client,
-    Target,
-    client,
-    program_version,
-    unsupported,
-    with_asked,
-)
+from perfgate.clients.base import Client, Target, client, program_version, unsupported, with_asked
 from perfgate.clients.logs import left
 from perfgate.clients.report_tables import (
     AIPERF,
@@ -49,8 +42,6 @@ _STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p99": "p99"}
 @client("aiperf")
 class AIPerf(Client):
     """AIPerf with synthetic prompts of one length and answers of one length."""
-
-    name = "aiperf"
 
     def version(self, locations: Locations) -> str:
         """See `Client.version`."""
@@ -108,16 +99,13 @@ class AIPerf(Client):
             raise RunError("no_metrics", f"{path.name} holds no JSON object")
         summary = _Summary(fields, f"{path.name} has schema version")
         summary.require_complete(point.requests)
-        facts = _facts(summary)
         # The extremes too: one long answer must not make up for a short one.
-        extremes = ("avg", "min", "max")
-        osls = [summary.value("output_sequence_length", one, "tokens") for one in extremes]
+        osls = [summary.tokens("output_sequence_length", one) for one in ("avg", "min", "max")]
         hint = "check that the engine does not cut prompts"
-        isl = summary.value("input_sequence_length", "avg", "tokens")
+        isl = summary.tokens("input_sequence_length")
         require_lengths(workload, isl, osls, LENGTH_TOLERANCE, 0, hint)
-        facts["prompt_tokens_cached"] = _require_cold_cache(summary)
-        metrics = _metrics(summary, streaming=workload.streaming, osl=workload.osl)
-        return with_asked(Measurement(metrics, facts), point)
+        measured = summary.measurement(streaming=workload.streaming, osl=workload.osl or osls[0])
+        return with_asked(measured, point)
 
 
 is_report = is_object_with("aiperf_version", "schema_version")
@@ -135,17 +123,16 @@ def parse_file(fields: Mapping[str, Any]) -> Measurement:
     summary = _Summary(fields, "AIPerf's schema version is")
     summary.require_complete(max(int(summary.count("request_count", "requests") or 0), 1))
     streaming = "time_to_first_token" in fields
-    facts = {**_facts(summary), "streaming": streaming}
-    longest = summary.value("output_sequence_length", "max", "tokens")
-    facts["prompt_tokens_cached"] = _require_cold_cache(summary)
+    longest = summary.tokens("output_sequence_length", "max")
+    measured = summary.measurement(streaming=streaming, osl=longest)
     # How many requests were in flight at most; releases that tell what was asked tell that too.
     asked = _at(fields, "input_config", "loadgen", "concurrency")
     peak = _at(fields, "effective_concurrency", "max")
-    facts |= {"concurrency": asked} if type(asked) is int else {}
-    facts |= {"concurrency_peak": peak} if isinstance(peak, int | float) else {}
-    metrics = _metrics(summary, streaming=streaming, osl=round(longest))
-    require_ordered(metrics)
-    return Measurement(metrics, facts)
+    more: dict[str, Json] = {"streaming": streaming}
+    more |= {"concurrency": asked} if type(asked) is int else {}
+    more |= {"concurrency_peak": peak} if isinstance(peak, int | float) else {}
+    require_ordered(measured.metrics)
+    return Measurement(measured.metrics, {**measured.facts, **more})
 
 
 def _at(fields: Any, *path: str) -> Any:
@@ -184,6 +171,10 @@ class _Summary:
             raise self._error("incomplete", f"{tag} has {statistic} {found}")
         return found
 
+    def tokens(self, tag: str, statistic: str = "avg") -> float:
+        """A number of tokens, otherwise as `value`."""
+        return self.value(tag, statistic, "tokens")
+
     def count(self, tag: str, kind: str) -> float | None:
         """A number that may be zero, and that AIPerf leaves out when there is none."""
         if tag not in self.fields:
@@ -209,6 +200,49 @@ class _Summary:
             problems.append("the run was cut short")
         if problems:
             raise self._error("incomplete", "; ".join(problems))
+
+    def measurement(self, *, streaming: bool, osl: float) -> Measurement:
+        """Metrics and facts of a complete summary.
+
+        Args:
+            streaming: whether answers were streamed.
+            osl: their tokens: after the last one of an answer there are no times.
+
+        Raises:
+            RunError: a number is missing or none, or prompts came from the prefix cache.
+        """
+        facts: dict[str, Json] = {
+            "client": "aiperf",
+            "client_version": str(self.fields.get("aiperf_version")),
+            "requests_completed": int(self.value("request_count", "avg", "requests")),
+            "isl": self.tokens("input_sequence_length"),
+            "osl": self.tokens("output_sequence_length"),
+            "prompt_tokens_cached": self._cached_tokens(),
+        }
+        metrics = {}
+        for short, row in AIPERF.breakdowns.items():
+            is_there = has_latency(short, streaming=streaming, one_token=round(osl) == 1)
+            for statistic, key in _STATISTICS.items() if is_there else ():
+                name = f"{short}_{statistic}_ms"
+                may_be_zero = lookup(name).may_be_zero
+                metrics[name] = self.value(row.keys[0], key, "time", may_be_zero=may_be_zero)
+        for name, row in AIPERF.metrics.items():
+            metrics[name] = self.value(row.keys[0], "avg", row.kind)
+        metrics["duration_s"] /= 1e3
+        if "tpot_mean_ms" in metrics:
+            metrics["output_speed_per_user"] = 1e3 / metrics["tpot_mean_ms"]
+        return Measurement(metrics, facts)
+
+    def _cached_tokens(self) -> int | None:
+        """Prompt tokens that came from the prefix cache; None when the server does not tell."""
+        cached = self.count("total_usage_prompt_cache_read_tokens", "tokens")
+        if cached is None:
+            return None
+        prompts = self.tokens("total_usage_prompt_tokens")
+        if cached > CACHED_TOLERANCE * prompts:
+            message = f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache"
+            raise RunError("prefix_cache_hit", message)
+        return int(cached)
 
     def _number(self, tag: str, statistic: str, kind: str) -> float:
         found = _at(self.fields, tag, statistic)
@@ -237,41 +271,3 @@ def _log_errors(path: Path) -> tuple[str, ...]:
     log = path.parent / "logs" / "aiperf.log"
     errors = (line for _, line in lines_with(log, (" - error - ",)) if " - ERROR - " in line)
     return tuple(redact(line.strip())[:300] for line in islice(errors, 3))
-
-
-def _require_cold_cache(summary: _Summary) -> int | None:
-    """Prompt tokens that came from the prefix cache; None when the server does not tell."""
-    cached = summary.count("total_usage_prompt_cache_read_tokens", "tokens")
-    if cached is None:
-        return None
-    prompts = summary.value("total_usage_prompt_tokens", "avg", "tokens")
-    if cached > CACHED_TOLERANCE * prompts:
-        message = f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache"
-        raise RunError("prefix_cache_hit", message)
-    return int(cached)
-
-
-def _facts(summary: _Summary) -> dict[str, Json]:
-    return {
-        "client": "aiperf",
-        "client_version": str(summary.fields.get("aiperf_version")),
-        "requests_completed": int(summary.value("request_count", "avg", "requests")),
-        "isl": summary.value("input_sequence_length", "avg", "tokens"),
-        "osl": summary.value("output_sequence_length", "avg", "tokens"),
-    }
-
-
-def _metrics(summary: _Summary, *, streaming: bool, osl: int | None) -> dict[str, float]:
-    found = {}
-    for short, row in AIPERF.breakdowns.items():
-        is_there = has_latency(short, streaming=streaming, one_token=osl == 1)
-        for statistic, key in _STATISTICS.items() if is_there else ():
-            name = f"{short}_{statistic}_ms"
-            may_be_zero = lookup(name).may_be_zero
-            found[name] = summary.value(row.keys[0], key, "time", may_be_zero=may_be_zero)
-    for name, row in AIPERF.metrics.items():
-        found[name] = summary.value(row.keys[0], "avg", row.kind)
-    found["duration_s"] /= 1e3
-    if "tpot_mean_ms" in found:
-        found["output_speed_per_user"] = 1e3 / found["tpot_mean_ms"]
-    return found

@@ -6,7 +6,6 @@ report's parser names in its ``WORDS``. Lines are freed from what terminals, lau
 put around them; what they mean is the business of that parser.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from perfgate.core.errors import RunError
-from perfgate.core.failures import classify_logs
+from perfgate.core.failures import classify_logs, own_words
 from perfgate.core.files import json_text
 from perfgate.core.files.untrusted_files import FileTooLarge, open_regular, read_regular
-from perfgate.core.programs.raw_log import LONGEST_LINE, MOST_SEARCHED
+from perfgate.core.programs.raw_log import LONGEST_LINE
 from perfgate.core.redaction import redact
 
 BLOCK = 2**20  # bytes: no report is longer
@@ -26,20 +25,6 @@ MOST_BLOCKS = 32  # that are split into lines
 MOST_LINES = 1_000_000
 LARGEST_LOG = 2**34  # bytes; a sparse file may claim any size
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
-# In front of a line, in any order: mpirun's and srun's rank, dates and times as loggers, log
-# collectors and TensorRT-LLM write them, TensorRT-LLM's own marks (issues #6294 and #7104).
-_PREFIX = re.compile(
-    r"""\s*(?:
-        \[\d+,\d+\](?:<std(?:out|err)>)?:
-      | \d{1,4}:[ ]
-      | \[\d{2}/\d{2}/\d{4}-\d{2}:\d{2}:\d{2}\]
-      | \[?\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?(?=\s)
-      | \[(?:TRT-LLM|TensorRT-LLM)\]
-      | \[(?:[TDVIWEF]|INFO|WARNING|ERROR)\]
-      | \[RANK[ ]\d+\]
-    )""",
-    re.VERBOSE,
-)
 _SHOWN = 300  # characters of a line that are shown as evidence
 
 
@@ -76,10 +61,7 @@ def lines_of(content: str) -> tuple[Line, ...]:
 def line_of(raw: str, number: int) -> Line:
     """One line; a progress bar that was written over counts as its last state."""
     text = _ESCAPE.sub("", raw).rstrip("\r\n").rpartition("\r")[2]
-    begin = 0
-    while found := _PREFIX.match(text, begin):
-        begin = found.end()
-    text = text[begin:].strip()
+    text = own_words(text.strip())[0].strip()
     return Line(number, raw, raw if text == raw else text)
 
 
@@ -220,24 +202,6 @@ def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
     if before is not None:
         found += _lines(*before)
     return tuple(found)
-
-
-def telling_lines(log: BinaryIO, words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The lines that have one of the words, with their numbers, one after another.
-
-    Of a log of more than `MOST_SEARCHED` bytes the middle is left out.
-    """
-    sought = [word.encode() for word in words]
-    size, position = log.seek(0, os.SEEK_END), 0
-    log.seek(0)
-    for first, block in _blocks(log):
-        at_ends = min(position, size - position) <= MOST_SEARCHED // 2
-        position += len(block)
-        lowered = block.lower() if at_ends else b""
-        there = [word for word in sought if word in lowered]
-        for number, line in enumerate(block.split(b"\n") if there else (), start=first):
-            if any(word in line.lower() for word in there):
-                yield number, line[-LONGEST_LINE:].decode("utf-8", errors="replace")
 
 
 def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:

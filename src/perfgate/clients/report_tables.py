@@ -4,7 +4,6 @@ The rows of load clients are in reports.toml. A report whose numbers contradict 
 mixed with another one or miscounted: none of its numbers is used then.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -189,20 +188,30 @@ SERVING = from_plain(Table, _ROWS["serving"])
 AIPERF = from_plain(Table, _ROWS["aiperf"])
 
 
-def require_totals(
-    metrics: Mapping[str, float], counts: Sequence[float | None], rounding: float = 0.0
+def require_consistent(
+    metrics: Mapping[str, float], facts: Mapping[str, Json], rounding: float = 0.0
 ) -> None:
-    """Each rate × duration = what it counts, as far as rates and lengths are known.
+    """The numbers of a report agree: rates × duration are what they count, as far as it is known.
+
+    Throughput per GPU × GPUs is the throughput, of an unknown number of GPUs a whole one; and
+    `require_ordered`.
 
     Args:
         metrics: with ``duration_s``.
-        counts: requests that were completed, mean input and mean output tokens of each.
+        facts: requests that were completed, mean input and output tokens of each, GPUs.
         rounding: half a unit of the last printed digit of a metric; 0 for JSON.
 
     Raises:
         RunError: ``no_metrics``, with the arithmetic.
     """
-    requests, isl, osl = counts
+    require_ordered(metrics)
+    total, each = metrics.get("output_throughput"), metrics.get("output_throughput_per_gpu")
+    if total is not None and each is not None:
+        gpus = number_of(facts, "gpus")
+        gpus = max(1, round(total / each)) if gpus is None else gpus
+        equation = "output throughput per GPU × GPUs = output throughput"
+        _require_product(equation, each, gpus, total, SLACK * max(total, each * gpus))
+    requests, isl, osl = (number_of(facts, name) for name in ("requests_completed", "isl", "osl"))
     both = None if isl is None or osl is None else isl + osl
     # Rate → what it counts, and how many of them a request has.
     counted = {
@@ -210,17 +219,17 @@ def require_totals(
         "output_throughput": ("output tokens", osl),
         "total_token_throughput": ("input and output tokens", both),
     }
-    for name, (what, each) in counted.items():
-        if name not in metrics or requests is None or each is None:
-            continue
-        rate, duration, total = metrics[name], metrics["duration_s"], requests * each
-        made = rate * duration
-        allowed = SLACK * abs(total) + rounding * (abs(rate) + abs(duration)) + rounding
-        if not abs(made - total) <= allowed:
-            raise contradiction(
-                f"{name.replace('_', ' ')} × duration = {what}, but {rate:g} × {duration:g} = "
-                f"{made:g}, not {total:g}"
-            )
+    for name, (what, of_request) in counted.items():
+        if name in metrics and requests is not None and of_request is not None:
+            rate, duration, total = metrics[name], metrics["duration_s"], requests * of_request
+            allowed = SLACK * total + rounding * (rate + duration + 1)
+            equation = f"{name.replace('_', ' ')} × duration = {what}"
+            _require_product(equation, rate, duration, total, allowed)
+
+
+def _require_product(equation: str, one: float, other: float, total: float, off: float) -> None:
+    if not abs(one * other - total) <= off:
+        raise contradiction(f"{equation}, but {one:g} × {other:g} = {one * other:g}, not {total:g}")
 
 
 def require_ordered(metrics: Mapping[str, float]) -> None:
@@ -250,24 +259,6 @@ def require_ordered(metrics: Mapping[str, float]) -> None:
     if latency and duration and latency > 1e3 * duration * (1 + SLACK):
         raise contradiction(
             f"a request took {latency:g} ms on average, all of them together {1e3 * duration:g} ms"
-        )
-
-
-def require_gpus(metrics: Mapping[str, float], gpus: float | None) -> None:
-    """Throughput per GPU × GPUs = throughput; of an unknown number of GPUs, a whole one.
-
-    Raises:
-        RunError: ``no_metrics``, with the arithmetic.
-    """
-    total, each = metrics.get("output_throughput"), metrics.get("output_throughput_per_gpu")
-    if total is None or each is None:
-        return
-    if gpus is None:
-        gpus = max(1, round(total / each))
-    if not math.isclose(each * gpus, total, rel_tol=SLACK):
-        raise contradiction(
-            f"output throughput per GPU × GPUs = output throughput, but {each:g} × {gpus:g} = "
-            f"{each * gpus:g}, not {total:g}"
         )
 
 

@@ -10,8 +10,8 @@ adds one JSON line to the end of its file for each run.
 
 import json
 import re
-from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -53,11 +53,13 @@ class ServingClient(Client):
         program: what is called.
         page: its name on recorded pages.
         tables: which of its releases knows what.
+        result_name: its result's file, as the quick start recipe's bench.sh has it.
     """
 
     program: programs.Program
     page: str
     tables: Tables
+    result_name = "concurrency_{}.json"
 
     def version(self, locations: Locations) -> str:
         """See `Client.version`; the client's own, whatever engine it measures."""
@@ -67,18 +69,6 @@ class ServingClient(Client):
         """The options of the release that the target names; unknown, of the newest one."""
         table = release(self.tables, target.client_version, self.page)
         return BenchOptions(self.name, table, self.page)
-
-    @abstractmethod
-    def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
-        """The words of the command.
-
-        Raises:
-            InputError: what this release of the client does not do, or does otherwise.
-        """
-
-    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
-        """See `Client.command`; the errors are those of `argv`."""
-        return Command(tuple(self.argv(target, workload, point)))
 
     def prompts(self, target: Target, workload: Workload, generated: str = "random") -> list[str]:
         """Options that take prompts from the ShareGPT conversations, or generate them.
@@ -100,21 +90,30 @@ class ServingClient(Client):
         argv = ["--dataset-name", generated, "--random-input-len", str(workload.isl)]
         return [*argv, "--random-output-len", str(workload.osl)]
 
-    def result(self, folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
-        """The result file, decoded; None: there is none.
+    def reporting(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
+        """Options for the result: its metrics, its file in the client's folder; server and seed.
+
+        All latencies that exist are asked for; by default end-to-end latency is left out.
+        """
+        known = LATENCIES if workload.streaming else [x for x in LATENCIES if x not in FROM_STREAM]
+        argv = ["--percentile-metrics", ",".join(known), "--save-result", "--result-dir", "."]
+        argv += ["--result-filename", self.result_name.format(point.concurrency)]
+        return [*argv, *asked_of(target, point)]
+
+    def result(self, path: Path) -> Mapping[str, Any]:
+        """The result file, decoded.
 
         Raises:
             RunError: it is cut, or no result.
         """
-        path = folder / result_name(point)
-        return require_report(left(path), path.name) if path.is_file() else None
+        return require_report(left(path), path.name)
 
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         """See `Client.parse`; the result file is the source, the printed table the fallback."""
+        path = folder / self.result_name.format(point.concurrency)
         try:
-            fields = self.result(folder, point)
-            if fields is not None:
-                measured = serving_report.parse(fields, streaming=workload.streaming)
+            if path.is_file():
+                measured = serving_report.parse(self.result(path), streaming=workload.streaming)
             else:
                 words, is_printed = serving_report.WORDS, serving_report.is_printed
                 lines = printed(self.name, folder, "client", words, is_printed)
@@ -134,22 +133,6 @@ class ServingClient(Client):
         counted = serving_report.count_facts(measured.facts, workload)
         facts = {"client": self.name, **measured.facts, **counted}
         return with_asked(Measurement(measured.metrics, facts), point)
-
-
-def result_name(point: LoadPoint) -> str:
-    """The result's file name, as the quick start recipe's bench.sh has it."""
-    return f"concurrency_{point.concurrency}.json"
-
-
-def reporting(target: Target, workload: Workload, point: LoadPoint) -> list[str]:
-    """Options for the result: its metrics, its file in the client's folder, server, tokens, seed.
-
-    All latencies that exist are asked for; by default end-to-end latency is left out.
-    """
-    known = LATENCIES if workload.streaming else [x for x in LATENCIES if x not in FROM_STREAM]
-    argv = ["--percentile-metrics", ",".join(known)]
-    argv += ["--save-result", "--result-dir", ".", "--result-filename", result_name(point)]
-    return [*argv, *asked_of(target, point)]
 
 
 def asked_of(target: Target, point: LoadPoint) -> list[str]:
@@ -229,16 +212,12 @@ def _printed(folder: Path) -> tuple[str, ...]:
 class BenchmarkServing(ServingClient):
     """Random prompts of one length, or ShareGPT's. Its release is the engine's."""
 
-    name = "benchmark_serving"
     of_engine = True
     program = programs.BENCHMARK_SERVING
+    require = staticmethod(partial(require_package, program))  # it is part of TensorRT-LLM
 
-    def require(self, locations: Locations) -> None:
-        """See `MeasuringProgram.require`; it is part of TensorRT-LLM."""
-        require_package(self.program, locations)
-
-    def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
-        """See `ServingClient.argv`.
+    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
+        """See `Client.command`.
 
         Raises:
             InputError: prompts or warm-up requests that this client does not make.
@@ -262,7 +241,7 @@ class BenchmarkServing(ServingClient):
         # Prompts as token ids have exactly the asked length; a chat message can only be text.
         argv += ["--tokenize-on-client"] if synthetic and not chat else []
         argv += [] if workload.streaming else ["--non-streaming"]
-        return [*argv, *reporting(target, workload, point)]
+        return Command((*argv, *self.reporting(target, workload, point)))
 
 
 @client("vllm-benchmark-serving")
@@ -271,15 +250,14 @@ class VllmBenchmarkServing(ServingClient):
     interpreter has: a script has none.
     """
 
-    name = "vllm-benchmark-serving"
     source = "vllm"
     program = programs.VLLM_SCRIPT
     page = "benchmark_serving.py"
     tables = VLLM
     words: tuple[str, ...] = ()
 
-    def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
-        """See `ServingClient.argv`."""
+    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
+        """See `Client.command`."""
         options = self.options(target)
         if not workload.streaming:
             raise options.refused("workload.streaming", "false", "true: it streams every answer")
@@ -302,14 +280,14 @@ class VllmBenchmarkServing(ServingClient):
             argv += options.given("temperature", 0, field="workload")
         if options.table.ready_check_s is not None:
             argv += options.given("ready_check", options.table.ready_check_s, field="workload")
-        return [*argv, *reporting(target, workload, point), "--metric-percentiles", _PERCENTILES]
+        argv += [*self.reporting(target, workload, point), "--metric-percentiles", _PERCENTILES]
+        return Command(tuple(argv))
 
 
 @client("vllm-bench")
 class VllmBench(VllmBenchmarkServing):
     """The same client, from when it became a command of vllm."""
 
-    name = "vllm-bench"
     program = programs.VLLM
     page = "vllm bench serve"
     words = ("bench", "serve")
@@ -330,14 +308,14 @@ class VllmBench(VllmBenchmarkServing):
 class SglangBench(ServingClient):
     """Random token ids of one length, or ShareGPT's conversations."""
 
-    name = "sglang-bench"
     source = "sglang"
     program = programs.SGLANG_BENCH
     page = "sglang.bench_serving"
     tables = SGLANG
+    result_name = "concurrency_{}.jsonl"
 
-    def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
-        """See `ServingClient.argv`."""
+    def command(self, target: Target, workload: Workload, point: LoadPoint) -> Command:
+        """See `Client.command`."""
         options = self.options(target)
         argv = [*target.locations.find(self.program), *options.api(workload)]
         argv += ["--model", target.endpoint.model]
@@ -353,17 +331,15 @@ class SglangBench(ServingClient):
             argv += options.given("heed_eos", field="workload.ignore_eos")
         if not workload.streaming:
             argv += options.given("no_stream", field="workload.streaming")
-        return [*argv, "--output-file", _result_name(point), *asked_of(target, point)]
+        argv += ["--output-file", self.result_name.format(point.concurrency)]
+        return Command((*argv, *asked_of(target, point)))
 
-    def result(self, folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
+    def result(self, path: Path) -> Mapping[str, Any]:
         """See `ServingClient.result`; the one run in the file.
 
         The client writes the server's whole configuration into it, ``api_key`` and all, which is
         taken out of the file: a run folder is kept, and shown to others.
         """
-        path = folder / _result_name(point)
-        if not path.is_file():
-            return None
         content = content_of(path)
         if not content.strip():
             raise RunError("no_metrics", f"{path.name} is empty")
@@ -373,10 +349,6 @@ class SglangBench(ServingClient):
             fields = {**fields, _CONFIGURATION: None}
             write_text(path, json.dumps(fields) + "\n")
         return fields
-
-
-def _result_name(point: LoadPoint) -> str:
-    return f"concurrency_{point.concurrency}.jsonl"
 
 
 def require_one_run(content: bytes, name: str) -> None:

@@ -24,9 +24,8 @@ from perfgate.clients.report_tables import (
     number_of,
     plain_fact,
     positive,
+    require_consistent,
     require_one,
-    require_ordered,
-    require_totals,
     squeezed,
 )
 from perfgate.core.errors import RunError
@@ -174,7 +173,6 @@ def _consistent(
     metrics: Mapping[str, float], facts: Mapping[str, Json], rounding: float = 0.0
 ) -> Measurement:
     """The report as a measurement, with mean lengths; its numbers agree."""
-    require_ordered(metrics)
     counts = []
     for name in ("requests_completed", "input_tokens", "output_tokens"):
         count = number_of(facts, name)
@@ -183,9 +181,9 @@ def _consistent(
             message = f"the report has {shown} {name.replace('_', ' ')}"
             raise RunError("no_metrics", message)
         counts.append(count)
-    isl, osl = counts[1] / counts[0], counts[2] / counts[0]
-    require_totals(metrics, (counts[0], isl, osl), rounding)
-    return Measurement(metrics, {**facts, "isl": isl, "osl": osl})
+    facts = {**facts, "isl": counts[1] / counts[0], "osl": counts[2] / counts[0]}
+    require_consistent(metrics, facts, rounding)
+    return Measurement(metrics, facts)
 
 
 def is_printed(lines: tuple[Line, ...]) -> bool:

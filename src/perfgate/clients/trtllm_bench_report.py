@@ -26,10 +26,8 @@ from perfgate.clients.report_tables import (
     number_of,
     plain_fact,
     positive,
-    require_gpus,
+    require_consistent,
     require_one,
-    require_ordered,
-    require_totals,
     squeezed,
 )
 from perfgate.core.errors import RunError
@@ -93,11 +91,7 @@ class _Report:
                 self.facts[name] = {point: _shown(value) for point, (value, _) in told.items()}
         if self.unknown:
             self.facts["unknown_labels"] = [*dict.fromkeys(self.unknown)]
-        require_ordered(self.metrics)
-        require_gpus(self.metrics, number_of(self.facts, "gpus"))
-        counted = ("requests_completed", "isl", "osl")
-        counts = [number_of(self.facts, name) for name in counted]
-        require_totals(self.metrics, counts, rounding)
+        require_consistent(self.metrics, self.facts, rounding)
         facts = {name: fact for name, fact in self.facts.items() if fact is not None}
         return Measurement(self.metrics, {"client": CLIENT, **facts})
 

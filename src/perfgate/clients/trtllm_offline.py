@@ -50,8 +50,6 @@ _ANSWER = re.compile(
 class TrtllmBench(Offline):
     """Throughput of one sweep point, on prompts of one length or on the person's own."""
 
-    name = CLIENT
-
     def steps(
         self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
@@ -170,8 +168,6 @@ def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
 @client(QUICKSTART)
 class TrtllmQuickstart(Offline):
     """The first answers of a model, generated in one process."""
-
-    name = QUICKSTART
 
     def steps(
         self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations

@@ -269,7 +269,7 @@ def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
     if not _has_word(line, TELLING_WORDS):
         return None
     plain = COLOUR.sub("", line)
-    words, calm = _own_words(plain)
+    words, calm = own_words(plain)
     if HEALTHY.search(words):
         return None
     for signature in SIGNATURES:
@@ -282,8 +282,12 @@ def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
     return None
 
 
-def _own_words(line: str) -> tuple[str, bool]:
-    """The line without prefixes, and whether one of them marks it as information."""
+def own_words(line: str) -> tuple[str, bool]:
+    """The line without prefixes, and whether one of them marks it as information.
+
+    Args:
+        line: without colours.
+    """
     position, calm = 0, False
     while (found := _PREFIX.match(line, position)) and found.end() > position:
         calm = calm or (found["bracketed"] or found["level"]) in _CALM

@@ -35,11 +35,12 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._classes: dict[str, type[T]] = {}
 
     def __call__(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Register the decorated class under `name`."""
+        """Register the decorated class under `name`, which becomes its attribute of that name."""
 
         def register(cls: type[T]) -> type[T]:
             if name in self._classes:
                 raise ValueError(f"two {self.kind}s named {name!r}")
+            cls.name = name  # type: ignore[attr-defined]
             self._classes[name] = cls
             return cls
 

@@ -44,7 +44,6 @@ _HONOURED = {*_OPTIONS, "tp", "pp", "max_batch_size", "max_seq_len"}
 class LlamaCpp(Engine):
     """llama.cpp's HTTP server with one GGUF model, on the CPU."""
 
-    name = "llama.cpp"
     programs = (LLAMA_CPP_PYTHON,)
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:

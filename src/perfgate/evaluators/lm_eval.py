@@ -40,8 +40,6 @@ class LmEval(Evaluator):
     not set up here.
     """
 
-    name = "lm_eval"
-
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
         """See `MeasuringProgram.scores`."""

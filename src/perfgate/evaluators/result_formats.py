@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_offline
-from perfgate.clients.logs import Line, decoded, last_line, report_lines, telling_lines
+from perfgate.clients.logs import Line, decoded, last_line, report_lines
 from perfgate.clients.serving_clients import require_one_run
 from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose
 from perfgate.core.files import json_text
 from perfgate.core.files.untrusted_files import open_input
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.programs.raw_log import lines_with
 from perfgate.evaluators import lm_eval_results, trtllm_eval
 
 _Formats = Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], Measurement]]]
@@ -175,8 +176,7 @@ def _read(
 def _failed(error: RunError, file: BinaryIO, lines: tuple[Line, ...]) -> Parsed:
     """The error, or the cause that the same log shows for a report that is missing or cut."""
     if isinstance(error, _NoReport) or error.failure == "truncated_output":
-        file.seek(0)
-        cause = diagnose(telling_lines(file, TELLING))
+        cause = diagnose(lines_with(file, TELLING))
         if cause is not None and cause.failure != "unknown":
             meaning, place = FAILURES[cause.failure].meaning, (cause.line, cause.text)
             return Parsed(None, cause.failure, meaning, place, cause.next_step)

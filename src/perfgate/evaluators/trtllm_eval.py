@@ -50,8 +50,6 @@ _VERSION_WITHIN_S = 60
 class TrtllmEval(Offline):
     """The tasks that TensorRT-LLM evaluates by itself, from 0.20 on."""
 
-    name = EVALUATOR
-
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
         """See `MeasuringProgram.scores`."""
@@ -225,8 +223,6 @@ GPQA_WORDS = ("average accuracy:", _BAR.lower())
 @evaluator(GPQA)
 class TrtllmGpqa(Offline):
     """All 198 questions of GPQA diamond, as TensorRT-LLM's own CI asks them."""
-
-    name = GPQA
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:

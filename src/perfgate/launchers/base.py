@@ -4,7 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -19,7 +19,7 @@ from perfgate.core.programs.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.plan.container import Runtime
-from perfgate.plan.toolchain import Toolchain
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
 
@@ -306,6 +306,11 @@ class Launcher(ABC):
             tools: what will be started, with where its programs are on this machine.
         """
         return tools.locations
+
+    def tools(self, scenario: Scenario, override: BuildOverride | None = None) -> Toolchain:
+        """The scenario's programs as this launcher reaches them; arguments as `toolchain_for`."""
+        tools = toolchain_for(scenario, override=override)
+        return replace(tools, locations=self.locations(tools))
 
     def with_image(self, image: str) -> "Launcher":
         """The same, with the engine's programs in another image; this one stays as it is.

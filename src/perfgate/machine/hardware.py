@@ -8,7 +8,6 @@ the two.
 import os
 import platform
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from perfgate.core.programs.program_query import ask_here
+from perfgate.core.programs.programs import on_path
 from perfgate.scenarios.scenario import Hardware, Launch
 
 _QUERY_S = 30.0
@@ -61,7 +61,7 @@ class Machine:
         if needed.gpu == "none":
             return None
         if launch is not None and launch.by_slurm:
-            found = shutil.which(launch.by)
+            found = on_path(launch.by)
             return None if found else f"needs Slurm: no {launch.by} on PATH"
         wanted = needed.gpus // needed.nodes
         nodes = f"{needed.nodes}×" if needed.nodes > 1 else ""
@@ -103,7 +103,7 @@ def _cpu_name() -> str:
 
 def _gpus() -> tuple[tuple[Gpu, ...], str]:
     """The GPUs by nvidia-smi, and a note that says how it went."""
-    program = shutil.which("nvidia-smi")
+    program = on_path("nvidia-smi")
     if program is None:
         return (), "no nvidia-smi on PATH"
     query = "--query-gpu=name,memory.total,driver_version"

@@ -15,6 +15,7 @@ from perfgate.core.programs.command import Command
 from perfgate.core.programs.locations import Locations
 from perfgate.core.programs.programs import DOCKER
 from perfgate.engines.base import EngineBuild, engine
+from perfgate.plan.shell_text import HOME_CACHE
 from perfgate.scenarios.scenario import Container, Scenario
 
 # What holds the engine of a start: nothing, Docker, or Slurm's plugin.
@@ -113,7 +114,7 @@ def contained(
         locations: where Docker and the folders are.
         published: the port of a server in the container, ``ADDRESS:HERE:THERE``.
     """
-    cache = "~/.cache" if locations.on_paper else str(Path("~/.cache").expanduser())
+    cache = HOME_CACHE if locations.on_paper else str(Path(HOME_CACHE).expanduser())
     folders = (f"{folder}:{folder}" for folder in locations.folders)
     run = DockerRun(
         container.image,

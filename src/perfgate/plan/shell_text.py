@@ -8,12 +8,13 @@ from perfgate.core.programs.environment_variables import export_line
 from perfgate.core.programs.programs import TRTLLM_LAUNCH
 from perfgate.core.redaction import escaped
 
+HOME_CACHE = "~/.cache"  # of whoever runs the script
 _OPTION = re.compile(r"-{1,2}[A-Za-z]\S*")  # a negative number is a value
 
 
 def quoted(word: str) -> str:
-    """The word quoted for a shell, but for a tilde at its beginning: that one is meant."""
-    return "~/" + shlex.quote(word[2:]) if word.startswith("~/") else shlex.quote(word)
+    """The word quoted for a shell, but for the tilde of `HOME_CACHE`: that one is meant."""
+    return "~/" + shlex.quote(word[2:]) if word.startswith(HOME_CACHE) else shlex.quote(word)
 
 
 def call(argv: Sequence[str], indent: str = "  ", written: Callable[[str], str] = quoted) -> str:

@@ -26,7 +26,7 @@ from perfgate.scenarios.selection import left_out_lines
 from perfgate.suite import session_run
 from perfgate.suite.selection import has_strict_markers
 from perfgate.suite.session import BUG, SuiteSession
-from perfgate.suite.session_guard import end_on_sigterm, usage_errors
+from perfgate.suite.session_guard import end_on_sigterm, finish_despite_sigterm, usage_errors
 from perfgate.suite.session_options import SessionOptions
 from perfgate.suite.workers import DESELECTED, TEMPLATES, scheduler_by_scenario
 
@@ -200,6 +200,7 @@ class MainSession(SuiteSession):
         Those who write one (JUnit, benchmarks) are inside of this wrapper, the terminal's summary
         is outside.
         """
+        finish_despite_sigterm()
         lost: OSError | None = None
         try:
             yield

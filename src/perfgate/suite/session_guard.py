@@ -66,17 +66,30 @@ def end_on_sigterm(config: pytest.Config) -> None:
     The session is torn down and summed up, with status 2. The handler is put back at its end.
     """
 
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(f"signal {number}")
-
     def restore() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     if threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, interrupt)
+        signal.signal(signal.SIGTERM, _interrupt)
         config.add_cleanup(restore)
+
+
+def finish_despite_sigterm() -> None:
+    """Ignore SIGTERM from now on: this process ends its session anyway."""
+    if signal.getsignal(signal.SIGTERM) is _interrupt:
+        signal.signal(signal.SIGTERM, _ignore)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    finish_despite_sigterm()
+    if not isinstance(sys.exception(), KeyboardInterrupt):  # Ctrl-C, which a CI runner sends first
+        raise KeyboardInterrupt(f"signal {number}")
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Unlike SIG_IGN not inherited by the programs that clean up."""
 
 
 def guarded(ended: Callable[[], ExitStatus | None]) -> Generator[None, object, object]:

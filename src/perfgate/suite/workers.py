@@ -18,6 +18,7 @@ from perfgate.core.errors import PerfgateError
 from perfgate.runs.run_folder import RunFolder
 from perfgate.suite.selection import named_in
 from perfgate.suite.session import SuiteSession
+from perfgate.suite.session_guard import finish_despite_sigterm
 
 DESELECTED, TEMPLATES = "perfgate_deselected", "perfgate_templates"  # what a worker reports
 
@@ -48,6 +49,7 @@ class WorkerSession(SuiteSession):
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist sends it
     def pytest_sessionfinish(self) -> None:
         """Report whether tests of the suite were deselected, and which templates were left out."""
+        finish_despite_sigterm()
         output = self.config.workeroutput  # type: ignore[attr-defined]
         output |= {DESELECTED: self.deselected, TEMPLATES: self.templates}
 

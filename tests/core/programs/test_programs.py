@@ -56,6 +56,21 @@ class TestHere:
             monkeypatch.setenv(TOOL.variable, call)
             assert TOOL.find() == found
 
+    @each("entry", ["", ".", "own"])
+    def test_a_relative_entry_of_path_counts_unless_others_write_there(
+        self, tmp_path, monkeypatch, entry
+    ):
+        monkeypatch.chdir(tmp_path)
+        found = executable(tmp_path / entry / "sometool")
+        monkeypatch.setenv("PATH", f"{entry}:{tmp_path / 'path'}")
+        assert TOOL.find() == (str(found),)
+        found.parent.chmod(0o777)
+        monkeypatch.setenv(SERVER.variable, "sometool")
+        for program in (TOOL, SERVER):
+            refused(program.find, error=(MissingProgram, InputError))
+        on_path = executable(tmp_path / "path" / "sometool")
+        assert TOOL.find() == SERVER.find() == (str(on_path),)
+
     @each("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
     def test_a_variable_that_names_no_executable_is_an_error(self, monkeypatch, setting) -> None:
         executable(Path(os.environ["PATH"]) / "sometool")

@@ -96,6 +96,14 @@ def test_lines_keep_their_numbers_where_blocks_are_left_out(log) -> None:
     assert len(found) < 200_000
 
 
+def test_states_of_a_bar_share_the_number_that_editors_show(log) -> None:
+    log.write_bytes(b"a\n 0%\r50%\r100%\nError one\r\nError \xff two")
+    expected = [(1, "a"), (2, " 0%"), (2, "50%"), (2, "100%"), (3, "Error one"), (4, "Error � two")]
+    assert [*lines_with(log, ["error"])] == expected
+    with log.open("rb") as file:
+        assert [*lines_with(file, ["error"])] == expected
+
+
 def test_the_middle_of_a_very_long_log_is_left_out(log, monkeypatch) -> None:
     monkeypatch.setattr(raw_log, "MOST_SEARCHED", 4 * 1024 * 1024)
     calm = b"x" * 99 + b"\n"

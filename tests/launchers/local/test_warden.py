@@ -11,7 +11,6 @@ from subprocess import Popen, TimeoutExpired
 
 import psutil
 import pytest
-from sessions import untraced
 from sizes import sized
 from witnesses import (
     HIDERS,
@@ -58,7 +57,7 @@ def family(folder, *names, then="wait", ready=True, gone=True):
             rolls[name] = stack.enter_context(roll_in(folder / name))
         jobs = json.dumps({name: program(name, roll) for name, roll in rolls.items()})
         call = program("driver", folder / "run", then, jobs)
-        driver = stack.enter_context(running(call, mark, untraced(os.environ)))
+        driver = stack.enter_context(running(call, mark, os.environ))
         them = Family(driver, mark, rolls)
         if ready:
             eventually(lambda: all(living(roll) == HIDERS[name] for name, roll in rolls.items()))

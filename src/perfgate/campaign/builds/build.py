@@ -25,7 +25,7 @@ from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import image_facts, measured_build
 from perfgate.launchers.base import Launcher
 from perfgate.plan.calls import options_answer
-from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.plan.toolchain import BuildOverride, Toolchain
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -77,9 +77,8 @@ def _tools(
     build: Installation | None = None,
 ) -> Toolchain:
     """The scenario's programs as `launcher` reaches them; `build`: where another engine's are."""
-    tools = toolchain_for(scenario, override=said)
-    where = launcher.locations(tools)
-    if session.synthetic and where.inside is not None:
+    tools = launcher.tools(scenario, said)
+    if session.synthetic and tools.locations.inside is not None:
         raise InputError(
             "a rehearsal's mock programs are not in a container",
             field="--rehearse",
@@ -88,7 +87,7 @@ def _tools(
             hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
             "--launcher local",
         )
-    return replace(tools, locations=replace(where, build=build))
+    return replace(tools, locations=replace(tools.locations, build=build))
 
 
 def other_build(

@@ -214,7 +214,7 @@ def _end_of_whole_lines(file: FileIO) -> int:
 def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
     """The checksum that the next line follows: that of the last whole line, else of `base`."""
     if end == 0:
-        return _checksum_of_file(base)
+        return checksum_of_file(base)
     file.seek(max(0, end - 1 - SEAL_BYTES))
     found = checksum_of(file.read(min(end - 1, SEAL_BYTES)))
     if found is None:
@@ -227,7 +227,7 @@ def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
     return found
 
 
-def _checksum_of_file(path: Path) -> str:
+def checksum_of_file(path: Path) -> str:
     """What the checksum of the first line follows: that of another file's content."""
     with open_regular(path) as file:
         return hashlib.sha256(file.read()).hexdigest()[:_DIGITS]
@@ -343,7 +343,7 @@ def require_checksums(lines: Sequence[bytes], path: Path, base: Path, hint: str 
     Raises:
         InputError: one does not.
     """
-    before, follows = _checksum_of_file(base), base.name
+    before, follows = checksum_of_file(base), base.name
     for number, line in enumerate(lines, start=1):
         if sealed(line[:-SEAL_BYTES] + b"}", before) != line:
             problem = f"the checksum is not that of this line after {follows}"

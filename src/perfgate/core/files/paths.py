@@ -246,12 +246,7 @@ def setting_of(folder: Path, name: str) -> list[str]:
 
 def _settings(folder: Path) -> Mapping[str, Any]:
     """The settings of perfgate in the folder's ``pyproject.toml``; empty: it has none."""
-    file = folder / _SETTINGS
-    try:
-        file.stat()
-    except OSError:
-        return {}
-    return _read(file)
+    return _read(folder / _SETTINGS)
 
 
 @remembered(64)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.files.remembered import toml_beside
+from perfgate.core.files.untrusted_files import doubt
 
 PROGRAM_PREFIX = "PERFGATE_PROGRAM_"
 _variables: dict[str, bool] = {}
@@ -96,7 +97,7 @@ class Program:
         words = words_of(setting)
         if words and not is_here:
             return words
-        path = shutil.which(words[0]) if words else None
+        path = on_path(words[0]) if words else None
         if path is None:
             raise InputError(
                 f"no executable for {self.name}",
@@ -136,11 +137,11 @@ class Program:
         own = Path(sys.executable).parent
         # Of perfgate's own Python; the package is not imported.
         is_candidate = self.package is None or any(distributions(name=self.package))
-        on_path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
         # Without perfgate's own folder, which an activated environment puts first.
-        others = [folder for folder in on_path if Path(folder).absolute() != own]
+        others = [folder for folder in entries if Path(folder).absolute() != own]
         folders = [str(own), *others] if is_candidate else others
-        path = shutil.which(self.executable, path=os.pathsep.join(folders))
+        path = on_path(self.executable, os.pathsep.join(folders))
         if path is None:
             raise MissingProgram(
                 f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
@@ -155,6 +156,15 @@ def program_variables() -> Mapping[str, bool]:
     whether another build of the engine has another one of the program.
     """
     return _variables
+
+
+def on_path(name: str, path: str | None = None) -> str | None:
+    """The executable as `shutil.which` finds it, but in no relative or empty entry of PATH that
+    another user may write to.
+    """
+    entries = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
+    trusted = (one for one in entries if Path(one).is_absolute() or doubt(Path(one)) is None)
+    return shutil.which(name, path=os.pathsep.join(trusted))
 
 
 def words_of(call: str) -> tuple[str, ...]:
@@ -180,7 +190,7 @@ def interpreter_of(path: str) -> str | None:
         return None
     if first[:1] == ["#!/usr/bin/env"]:
         named = (word for word in first[1:] if word.startswith("python"))
-        return shutil.which(next(named, ""))
+        return on_path(next(named, ""))
     if first and first[0].startswith("#!/") and "python" in Path(first[0]).name:
         return first[0][2:]
     return None

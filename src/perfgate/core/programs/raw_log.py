@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from perfgate.core.files.untrusted_files import UntrustedFile, open_regular
 from perfgate.core.redaction import redacted_lines
@@ -53,53 +54,58 @@ def lines(log: Path) -> Iterator[str]:
 
     Where they are shown, they must be redacted. A line is cut after `LONGEST_LINE` bytes.
     """
-    for block in _blocks(log):
-        for line in block.splitlines():
-            yield _cut(line).decode(errors="replace")
+    if log.is_file():
+        with open_regular(log) as file:
+            for block in _blocks(file):
+                for line in block.splitlines():
+                    yield _cut(line).decode(errors="replace")
 
 
-def lines_with(log: Path, words: Iterable[str]) -> Iterator[tuple[int, str]]:
+def lines_with(log: Path | BinaryIO, words: Iterable[str]) -> Iterator[tuple[int, str]]:
     """The lines of the log that may hold one of `words`, and those around them, to be searched.
 
     As `lines` gives them; of a log of more than `MOST_SEARCHED` bytes the middle is left out.
 
     Args:
-        log: the log; one that is not there has no lines.
+        log: the log, or its open file; one that is not there has no lines.
         words: what is searched for, in lower case.
 
     Returns:
-        number and text of each line, from 1.
+        number of each line, from 1, as editors count them, and its text.
     """
+    if isinstance(log, Path):
+        if log.is_file():
+            with open_regular(log) as file:
+                yield from lines_with(file, words)
+        return
     sought = [word.encode() for word in words]
-    size = log.stat().st_size if log.is_file() else 0
-    number = position = 0
+    size = log.seek(0, os.SEEK_END)
+    log.seek(0)
+    number, position = 1, 0
     for block in _blocks(log):
         at_ends = min(position, size - position) <= MOST_SEARCHED // 2
         position += len(block)
         lowered = block.lower() if at_ends else b""
         if not any(word in lowered for word in sought):
-            number += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+            number += block.count(b"\n")
             continue
-        for line in block.splitlines():
-            number += 1
-            yield number, _cut(line).decode(errors="replace")
+        for line in block.splitlines(keepends=True):
+            yield number, _cut(line.rstrip(b"\r\n")).decode(errors="replace")
+            number += line.endswith(b"\n")
 
 
-def _blocks(log: Path) -> Iterator[bytes]:
+def _blocks(log: BinaryIO) -> Iterator[bytes]:
     """The log in blocks of whole lines; a line that is longer than a block is cut."""
-    if not log.is_file():
-        return
     begun = b""
-    with open_regular(log) as file:
-        while block := file.read(_BLOCK):
-            if block.endswith(b"\r"):
-                block += file.read(1)
-            end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
-            if end:
-                yield begun + block[:end]
-                begun = block[end:]
-            elif len(begun) < LONGEST_LINE:
-                begun += block
+    while block := log.read(_BLOCK):
+        if block.endswith(b"\r"):
+            block += log.read(1)
+        end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+        if end:
+            yield begun + block[:end]
+            begun = block[end:]
+        elif len(begun) < LONGEST_LINE:
+            begun += block
     if begun:
         yield begun + b"\n"
 

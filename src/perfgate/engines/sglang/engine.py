@@ -25,7 +25,6 @@ _COMPILED_BY = "--torch-compile-max-bs"
 class SGLang(ServedEngine):
     """SGLang's own server, 0.4.2 and newer."""
 
-    name = "sglang"
     distribution = "sglang"
     image = ReleaseImage("lmsysorg/sglang", "v{version}")
     is_rehearsed = True

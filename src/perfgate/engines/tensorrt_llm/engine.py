@@ -49,7 +49,6 @@ from perfgate.scenarios.scenario import Scenario
 class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
-    name = "tensorrt-llm"
     distribution = "tensorrt_llm"
     image = ReleaseImage("nvcr.io/nvidia/tensorrt-llm/release")
     is_rehearsed = True

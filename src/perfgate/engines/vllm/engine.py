@@ -27,7 +27,6 @@ _OLD = "VLLM_ATTENTION_BACKEND"  # a release that has an option instead may igno
 class Vllm(ServedEngine):
     """vLLM's OpenAI-compatible server, 0.6.6 and newer, on GPUs or CPUs."""
 
-    name = "vllm"
     distribution = "vllm"
     is_rehearsed = True
     image = ReleaseImage("vllm/vllm-openai", "v{version}", VLLM_SERVE.executable)

@@ -9,7 +9,6 @@ import errno
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from perfgate.core.files.untrusted_files import created_regular, make_new_folder
 from perfgate.core.measurement import Json
 from perfgate.core.programs import raw_log
 from perfgate.core.programs.command import Command
+from perfgate.core.programs.programs import on_path
 from perfgate.core.redaction import holds_secret
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import MARK, LocalJob
@@ -207,7 +207,7 @@ def _check_program(program: str, cwd: Path, env: Mapping[str, str]) -> None:
             return
         what = "is not executable" if path.exists() else "does not exist"
         raise MissingProgram(f"cannot start {program}: {path} {what}")
-    if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+    if on_path(program, env.get("PATH", os.defpath)) is None:
         raise MissingProgram(f"cannot start {program}: not found on PATH ({env.get('PATH')})")
 
 

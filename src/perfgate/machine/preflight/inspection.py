@@ -4,7 +4,6 @@ Each call of a program is short, has a time limit, and changes nothing.
 """
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.files.paths import machine_store
 from perfgate.core.measurement import Json
 from perfgate.core.programs.program_query import Answer, NoStatus, ask_here
-from perfgate.core.programs.programs import DOCKER
+from perfgate.core.programs.programs import DOCKER, on_path
 from perfgate.machine.hardware import Machine
 from perfgate.machine.preflight.check import (
     HERE,
@@ -190,7 +189,7 @@ def judge_pyxis() -> Check:
 
 def _ask(argv: Sequence[str], seconds: float = CALL_S) -> Answer:
     """What a program answers within `seconds`, in English; without an answer, why in few words."""
-    if shutil.which(argv[0]) is None:
+    if on_path(argv[0]) is None:
         return Answer(None, why=f"no {argv[0]} on PATH")
     answer = ask_here(argv, seconds, {**os.environ, "LC_ALL": "C"})
     if answer.cause is NoStatus.TOO_LONG:
