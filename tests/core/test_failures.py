@@ -12,7 +12,7 @@ from tables import each, tables_of
 
 import perfgate
 from perfgate.core.errors import InputError, MissingProgram, RunError, SeveralInputErrors
-from perfgate.core.failures import FAILURES, SIGNATURES, classify_logs, diagnose
+from perfgate.core.failures import FAILURES, classify_logs, diagnose, signatures
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = {log.name: log for log in (DATA / "failures").iterdir()}
@@ -82,9 +82,9 @@ def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
 def test_every_signature_is_shown_above() -> None:
     lines = [line for _, line in shown("causes", "symptoms", "banners")]
     lines += [plain(read(file)[number - 1]) for _, file, number, _ in TABLE]
-    patterns = [signature.pattern for signature in SIGNATURES]
+    patterns = [signature.pattern for signature in signatures()]
     assert [one for one in patterns if not any(map(one.search, lines))] == []
-    assert {one.failure for one in SIGNATURES} <= set(FAILURES)
+    assert {one.failure for one in signatures()} <= set(FAILURES)
 
 
 OOM = "RuntimeError: CUDA out of memory"

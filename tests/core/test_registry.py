@@ -56,4 +56,5 @@ def test_a_module_that_cannot_be_imported_is_told_every_time(animals, tmp_path) 
     (tmp_path / "zoo_for_tests" / "ant.py").write_text("import no_such_module_here\n")
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="no_such_module_here"):
-            animals["lion"]
+            list(animals)
+    assert animals["lion"].__name__ == "Lion", "a name needs the module of that name alone"

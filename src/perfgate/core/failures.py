@@ -8,6 +8,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
@@ -41,15 +42,22 @@ class Signature:
 
 _TABLE = toml_beside(__file__, "failure_signatures")
 
-# In the file's order: on one line the first signature wins.
-SIGNATURES: tuple[Signature, ...] = tuple(
-    Signature(group["failure"], re.compile(pattern, re.IGNORECASE), group["rank"])
-    for group in _TABLE["signature"]
-    for pattern in group["patterns"]
-)
 
-# Lines that are no sign of failure whatever words they hold.
-HEALTHY = re.compile("|".join(_TABLE["healthy"]), re.IGNORECASE)
+@cache  # they take long to compile, and most sessions read no log of a failure
+def signatures() -> tuple[Signature, ...]:
+    """All signatures, in the file's order: on one line the first one wins."""
+    return tuple(
+        Signature(group["failure"], re.compile(pattern, re.IGNORECASE), group["rank"])
+        for group in _TABLE["signature"]
+        for pattern in group["patterns"]
+    )
+
+
+@cache
+def _healthy() -> re.Pattern[str]:
+    """Lines that are no sign of failure whatever words they hold."""
+    return re.compile("|".join(_TABLE["healthy"]), re.IGNORECASE)
+
 
 # Words without which no line is a signature, in lower case.
 TELLING_WORDS: tuple[str, ...] = tuple(_TABLE["telling_words"])
@@ -270,9 +278,9 @@ def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
         return None
     plain = COLOUR.sub("", line)
     words, calm = own_words(plain)
-    if HEALTHY.search(words):
+    if _healthy().search(words):
         return None
-    for signature in SIGNATURES:
+    for signature in signatures():
         if calm and signature.rank == "cause":
             continue
         found = signature.pattern.search(words)

@@ -207,12 +207,12 @@ def _read(file: Path, known: Vocabulary | None) -> tuple[_Content | None, list[I
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
         alone: Json = {"schema_version": 1, "claims": [], "defaults": value["defaults"]}
-        problems += read_schema(_SCHEMA, remembers=True).problems(alone)
+        problems += read_schema(_SCHEMA).problems(alone)
         try:
             value = _without_defaults(file, value)
         except InputError as error:
             return None, [error]
-    problems += read_schema(_SCHEMA, one_line=True, remembers=True).problems(value)
+    problems += read_schema(_SCHEMA, one_line=True).problems(value)
     if problems or damages or not isinstance(value, dict):
         known_lines = {error.line for error in damages}  # what else is told there follows from it
         errors = _once(_error(document, problem) for problem in problems)

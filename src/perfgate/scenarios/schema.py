@@ -1,72 +1,24 @@
 """Schema: a JSON Schema, and what does not fit it in people's words, for all files."""
 
 import json
-import marshal
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
+from typing import TYPE_CHECKING, Any
 
 from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.files.durable_files import read_json
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import control_character_in, escaped
+from perfgate.scenarios.schema_fit import UnknownRuleError, fits, is_integer, pattern
 from perfgate.scenarios.yaml_document import MOST_ERRORS, Keys, Problem
 
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
-def _pattern(
-    _: Any, pattern: str, instance: object, __: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    """The rule of that name; ``$`` is the end of the text, as in JSON Schema.
-
-    In Python it is also the place before a last newline.
-    """
-    ended = rf"{pattern[:-1]}\Z" if pattern.endswith("$") else pattern
-    if isinstance(instance, str) and not re.search(ended, instance):
-        yield ValidationError(f"{instance!r} does not match {pattern!r}")
-
-
-# JSON Schema takes 64.0 for an integer and would let it through to fields that count things.
-Validator = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
-    {"pattern": _pattern},
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: type(value) is int
-    ),
-)
-
-# Rule and value → the rule, which is kept so that no other one gets its id.
-_RIGHT: dict[tuple[int, bytes], Any] = {}
-
-
-def _properties(
-    validator: Any, rules: Mapping[str, Any], instance: Any, _: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    """The rule of that name, which remembers what is right: scenarios share most sections."""
-    for name, rule in rules.items() if isinstance(instance, dict) else ():
-        if name not in instance:
-            continue
-        # Version 2 of the format: the same bytes for equal values, whatever they share; and it
-        # keeps 1, 1.0 and true apart, which == does not.
-        key = id(rule), marshal.dumps(instance[name], 2)
-        is_right = True
-        if key not in _RIGHT:
-            for error in validator.descend(instance[name], rule, path=name, schema_path=name):
-                is_right = False
-                yield error
-        if is_right:
-            _RIGHT[key] = rule
-
-
-_Remembering = extend(Validator, {"properties": _properties})  # type: ignore[no-untyped-call]
 
 _TYPES = {
     "string": "text",
@@ -101,23 +53,42 @@ class Schema:
         rules: the schema.
         described: whether its descriptions say what is expected; else its rules do.
         one_line: whether every text, names too, is one line without control characters.
-        remembers: whether what was right once is not looked at again.
     """
 
     rules: dict[str, Any]
     described: bool = False
     one_line: bool = False
-    remembers: bool = False
 
     @cached_property
     def _validator(self) -> Any:
-        return (_Remembering if self.remembers else Validator)(self.rules)
+        # Only a value that does not fit needs it: it takes longer to import than most do to check.
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import ValidationError
+        from jsonschema.validators import extend
+
+        def ended(
+            _: Any, text: str, instance: object, __: Mapping[str, Any]
+        ) -> Iterator[ValidationError]:
+            if isinstance(instance, str) and not pattern(text).search(instance):
+                yield ValidationError(f"{instance!r} does not match {text!r}")
+
+        checker = Draft202012Validator.TYPE_CHECKER.redefine(
+            "integer", lambda _, value: is_integer(value)
+        )
+        kind = extend(Draft202012Validator, {"pattern": ended}, type_checker=checker)  # type: ignore[no-untyped-call]
+        return kind(self.rules)
+
+    def _fits(self, value: Json) -> bool:
+        try:
+            return fits(self.rules, value, self.rules)
+        except UnknownRuleError:
+            return False
 
     def problems(self, value: Json) -> list[Problem]:
         """All that is wrong with a file's value, one problem a place."""
         controls = with_control_characters(value) if self.one_line else ()
         found = {problem.path: problem for problem in controls}
-        errors = self._validator.iter_errors(value)
+        errors = () if self._fits(value) else self._validator.iter_errors(value)
         for problem in chain.from_iterable(map(self._translate, errors)):
             found.setdefault(problem.path, problem)  # the schema names type first, it says most
             if len(found) >= MOST_ERRORS:
@@ -134,7 +105,7 @@ class Schema:
         if problems:
             raise in_json(min(problems, key=lambda one: len(one.path)), file, value, hint)
 
-    def _translate(self, error: ValidationError) -> Iterator[Problem]:
+    def _translate(self, error: "ValidationError") -> Iterator[Problem]:
         path: Keys = tuple(error.absolute_path)
         kind = str(error.validator)
         rule: Any = error.schema
@@ -188,14 +159,14 @@ def with_control_characters(value: Json, at: Keys = ()) -> Iterator[Problem]:
     """The texts of a file that have control characters, names of fields among them."""
     if isinstance(value, str) and (found := control_character_in(value)) is not None:
         yield Problem(at, "a control character", found, "one line of printable text")
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name, part in value.items():
             if (found := control_character_in(str(name))) is not None:
                 path = (*at, escaped(str(name)))
                 yield Problem(path, "a control character in a name", found, "a printable name")
             else:
                 yield from with_control_characters(part, (*at, name))
-    elif isinstance(value, Sequence) and not isinstance(value, str):
+    elif isinstance(value, list):
         for number, part in enumerate(value):
             yield from with_control_characters(part, (*at, number))
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from perfgate.cli.output import print_json, print_script, refuse_given
 from perfgate.cli.scenario_choice import add_folder, build_of, load, shaped
-from perfgate.cli.scenarios.launched_calls import PLACES, launched_calls
 from perfgate.core.measurement import Json
 from perfgate.core.programs.command import Step
 from perfgate.core.programs.locations import Locations
@@ -24,6 +23,7 @@ from perfgate.plan.script import Readiness, script
 from perfgate.scenarios.scenario import Scenario
 
 _LOCAL = "local"
+_OTHERS = ("docker", "mpirun", "slurm")
 # Option → its default: what the launcher local alone takes, and what all others take.
 _OF_LOCAL = {"--container": False, "--here": False, "--listen": None, "--format": "shell"}
 _OF_OTHERS = {"--site": None}
@@ -41,7 +41,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     add_folder(verb)
     add(
         "--launcher",
-        choices=sorted([_LOCAL, *PLACES]),
+        choices=sorted([_LOCAL, *_OTHERS]),
         default=_LOCAL,
         help="whose calls; local: a script to run (default: local)",
     )
@@ -76,7 +76,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
 
 def _command(arguments: argparse.Namespace) -> int:
     is_local = arguments.launcher == _LOCAL
-    refused, takers = (_OF_OTHERS, sorted(PLACES)) if is_local else (_OF_LOCAL, [_LOCAL])
+    refused, takers = (_OF_OTHERS, [*_OTHERS]) if is_local else (_OF_LOCAL, [_LOCAL])
     problem = f"only --launcher {', '.join(takers)} takes it"
     refuse_given(arguments, refused, problem, found=f"--launcher {arguments.launcher}")
     if not is_local:
@@ -141,6 +141,9 @@ def _plain(
 
 
 def _print_calls(arguments: argparse.Namespace) -> int:
+    # It loads the three launchers, which no other verb needs.
+    from perfgate.cli.scenarios.launched_calls import launched_calls
+
     site = load_site(arguments.site)
     for scenario in shaped(load(arguments.scenarios).scenarios, arguments.id, arguments.shape):
         build = build_of(scenario, arguments.engine_version)

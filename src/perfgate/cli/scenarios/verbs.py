@@ -24,6 +24,8 @@ from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.scenario import Scenario, scenario_to_plain
 from perfgate.scenarios.selection import pick
 
+_GatingBands = Mapping[str, tuple[Band, ...]]
+
 _COLUMNS = ("id", "hardware", "engine", "speed", "markers", "title", "bands")
 _FIRST_RUN = (
     "\nspeed, first run: no document gives one. Without a baseline the first run records one "
@@ -61,14 +63,15 @@ def _list(arguments: argparse.Namespace) -> int:
     scenarios = selected(arguments, suite)
     if arguments.markers:
         return _list_markers(arguments, suite, scenarios)
-    plain = [_plain(scenario, suite) for scenario in scenarios]
+    bands = [_gating_bands(scenario) for scenario in scenarios]
+    plain = [_plain(scenario, suite, own) for scenario, own in zip(scenarios, bands, strict=True)]
     rows = [
         [
             ",".join(one["markers"]) if name == "markers" else str(one[name])
             for name in _COLUMNS[:-1]
         ]
-        + [_bands_text(scenario)]
-        for one, scenario in zip(plain, scenarios, strict=True)
+        + [_bands_text(own)]
+        for one, own in zip(plain, bands, strict=True)
     ]
     is_first = any(one["speed"] == "first run" for one in plain)
     return answer(arguments, plain, table(_COLUMNS, rows), *([_FIRST_RUN] if is_first else []))
@@ -94,7 +97,7 @@ def _list_markers(
     return answer(arguments, entries, table(("marker", "scenarios", "claims", "meaning"), rows))
 
 
-def _plain(scenario: Scenario, suite: LoadedSuite) -> dict[str, Any]:
+def _plain(scenario: Scenario, suite: LoadedSuite, bands: _GatingBands) -> dict[str, Any]:
     return {
         "id": scenario.id,
         "title": scenario.title,
@@ -105,28 +108,28 @@ def _plain(scenario: Scenario, suite: LoadedSuite) -> dict[str, Any]:
         "markers": list(markers_of(scenario)),
         "document": scenario.source.document,
         "section": scenario.source.section,
-        "bands": _bands(scenario),
+        "bands": _bands(bands),
     }
 
 
-def _gating_bands(scenario: Scenario) -> Mapping[str, tuple[Band, ...]]:
+def _gating_bands(scenario: Scenario) -> _GatingBands:
     documented = documented_values(scenario)
     return gating_bands(scenario, {} if documented is None else documented.values)
 
 
-def _bands(scenario: Scenario) -> dict[str, Json]:
+def _bands(gating: _GatingBands) -> dict[str, Json]:
     """Gating metric → its bands, each with what it is compared with and the band's source."""
     return {
         metric: [
             {"against": band.against, "band": band.loss, "source": band.source} for band in bands
         ]
-        for metric, bands in _gating_bands(scenario).items()
+        for metric, bands in gating.items()
     }
 
 
-def _bands_text(scenario: Scenario) -> str:
+def _bands_text(gating: _GatingBands) -> str:
     """Each band with its source and the metrics that have it."""
-    all_bands = [band for bands in _gating_bands(scenario).values() for band in bands]
+    all_bands = [band for bands in gating.values() for band in bands]
     metrics: dict[str, dict[str, None]] = {}
     for band in sorted(all_bands, key=lambda band: band.against):
         metrics.setdefault(band.describe(), {})[band.metric] = None
@@ -138,7 +141,7 @@ def _show(arguments: argparse.Namespace) -> int:
     written = scenario_to_plain(scenario)
     if not scenario.gate.bands and isinstance(written["gate"], dict):
         del written["gate"]["bands"]  # an empty one would read as if no metric had a band
-    more = {"bands": _bands(scenario), "documented": _documented(scenario)}
+    more = {"bands": _bands(_gating_bands(scenario)), "documented": _documented(scenario)}
     plain = mask_plain({**written, **more})
     text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
     return answer(arguments, plain, text.removesuffix("\n"))
