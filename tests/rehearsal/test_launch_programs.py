@@ -45,11 +45,12 @@ def test_the_command_runs_once_and_its_status_is_passed_on(
 
 @each("variable", ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"])
 def test_of_the_ranks_of_a_real_launcher_only_the_first_runs_the_program(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+    stage: Stage, tmp_path: Path, variable: str
 ) -> None:
     for rank, said in (("0", ["said"]), ("3", [])):
-        monkeypatch.setenv(variable, rank)
-        ended = stage.run([stage.program("trtllm-llmapi-launch"), "echo", "said"], tmp_path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(variable, rank)
+            ended = stage.run([stage.program("trtllm-llmapi-launch"), "echo", "said"], tmp_path)
         assert (ended.status, ended.out.splitlines()) == (0, said)
 
 
