@@ -10,7 +10,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
-from perfgate.scenarios.extra_options import in_words
+from perfgate.scenarios.extra_options import describe_extra_options
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import SERVED_SMOKE, AccuracyTask, LoadPoint, Scenario
 from perfgate.scenarios.vocabulary import Vocabulary
@@ -29,8 +29,8 @@ class BuildOverride:
     commit: str | None = None
 
     def of(self, name: str) -> "BuildOverride":
-        """What is said of one engine, by its name; see `said_of`."""
-        return BuildOverride(said_of(name, self.version), said_of(name, self.commit))
+        """What is said of one engine, by its name; see `option_for`."""
+        return BuildOverride(option_for(name, self.version), option_for(name, self.commit))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Toolchain:
             machine: the facts of the machine that speed depends on.
         """
         common = {"content": probe.content_hash(), "model": str(self.model_facts["sha256"])[:16]}
-        if extra := in_words(self.scenario.engine):  # in the hash, too: here for people
+        if extra := describe_extra_options(self.scenario.engine):  # for people; in the hash, too
             common["extra_options"] = extra
         program = self.program_of(probe)
         name = program.name if program else ""
@@ -170,7 +170,7 @@ class Toolchain:
         return {**common, "client": told, **machine}
 
 
-def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
+def option_for(name: str, text: str | None, *, alone: bool = False) -> str | None:
     """What ``--engine-version`` or ``--engine-commit`` say of one engine; None: nothing.
 
     Args:
@@ -199,7 +199,7 @@ def uncovered(scenarios: Iterable[Scenario], version: str | None) -> tuple[str, 
     if version is None:
         return ()
     names = sorted({scenario.engine.name for scenario in scenarios})
-    meant = {name: said for name in names if (said := said_of(name, version))}
+    meant = {name: said for name in names if (said := option_for(name, version))}
     if names and not meant:
         raise InputError(
             "this release is of no engine that is measured",

@@ -66,7 +66,7 @@ class TensorRTLLM(Engine):
     build = staticmethod(installed_options.installed)
     serve = staticmethod(commands.serve)
     verify = staticmethod(installed_options.verify)
-    in_force = staticmethod(resolved.in_force)
+    effective_settings = staticmethod(resolved.effective_settings)
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
