@@ -26,13 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.files import json_text
-from perfgate.core.files.untrusted_files import (
-    open_regular,
-    opened_regular,
-    read_input,
-    read_regular,
-)
+from perfgate.core.files import json_text, untrusted_files
+from perfgate.core.files.remembered import file_sha256
 
 CHECKSUMS = "checksums.json"  # in each kept folder, about the files beside it
 ANOTHER_STORE = "free space, or choose another folder with PERFGATE_HOME"
@@ -180,7 +175,10 @@ def append_line(path: Path, value: Mapping[str, object], *, base: Path | None = 
     line = text.encode(errors="backslashreplace")
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     # Unbuffered: a buffer would write the rest of a failed line when the file is closed.
-    with write_errors_named(path), FileIO(opened_regular(path, flags), "a+b") as file:
+    with (
+        write_errors_named(path),
+        FileIO(untrusted_files.opened_regular(path, flags), "a+b") as file,
+    ):
         fcntl.flock(file, fcntl.LOCK_EX)
         end = _end_of_whole_lines(file)
         if base is not None:
@@ -229,7 +227,7 @@ def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
 
 def checksum_of_file(path: Path) -> str:
     """What the checksum of the first line follows: that of another file's content."""
-    with open_regular(path) as file:
+    with untrusted_files.open_regular(path) as file:
         return hashlib.sha256(file.read()).hexdigest()[:_DIGITS]
 
 
@@ -248,9 +246,9 @@ def read_json(path: Path, *, what: str, hint: str | None = None, is_named: bool 
     """
     try:
         if is_named:
-            content = read_input(path, json_text.LARGEST_OWN, what)
+            content = untrusted_files.read_input(path, json_text.LARGEST_OWN, what)
         else:
-            content = read_regular(path, json_text.LARGEST_OWN)
+            content = untrusted_files.read_regular(path, json_text.LARGEST_OWN)
         return json_text.parse(content, limit=json_text.LARGEST_OWN, own=True)
     except FileNotFoundError:
         raise InputError(f"no such {what}", file=path, hint=hint) from None
@@ -328,7 +326,7 @@ def whole_lines(path: Path) -> list[bytes]:
         InputError: the file cannot be read or is no regular one.
     """
     try:
-        with open_regular(path) as file:
+        with untrusted_files.open_regular(path) as file:
             *lines, _cut = file.read().split(b"\n")
     except FileNotFoundError:
         return []
@@ -445,6 +443,4 @@ def _put(draft: Path, folder: Path) -> None:
 
 
 def _sum(file: Path) -> dict[str, int | str]:
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"bytes": file.stat().st_size, "sha256": digest}
+    return {"bytes": file.stat().st_size, "sha256": file_sha256(file)}
