@@ -16,7 +16,7 @@ from perfgate.engines import weights
 from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.release_tables import ReleaseTables
-from perfgate.scenarios.rules import Rule
+from perfgate.scenarios.rules.scenario_rules import Rule
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import Problem
 

@@ -6,8 +6,8 @@ One of a person's own counts once its module was imported.
 from perfgate.clients.base import Offline, client
 from perfgate.engines.base import engine
 from perfgate.evaluators.base import evaluator
+from perfgate.scenarios.rules.vocabulary import Vocabulary
 from perfgate.scenarios.scenario import SERVED_SMOKE
-from perfgate.scenarios.vocabulary import Vocabulary
 
 
 def registered() -> Vocabulary:
