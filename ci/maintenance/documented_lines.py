@@ -354,10 +354,10 @@ class Place:
             return None
         status, said = self.run(line.tried)
         if status != line.status:
-            wrong = f"ended with {status}, not {line.status}"
-        elif line.reason or not (wrong := _unlike(line.output, said.splitlines())):
-            return None
-        return f"{line.place}: {line.tried}\n{wrong}:\n{said[-3000:]}"
+            wrong: str | None = f"ended with {status}, not {line.status}"
+        else:
+            wrong = None if line.reason else _unlike(line.output, said.splitlines())
+        return wrong and f"{line.place}: {line.tried}\n{wrong}:\n{said[-3000:]}"
 
     def unrecorded(self, line: Line) -> str | None:
         """What a line that is not run is shown to print, though no record has it."""
