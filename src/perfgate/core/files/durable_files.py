@@ -28,6 +28,7 @@ from typing import Any
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.files import json_text, untrusted_files
 from perfgate.core.files.remembered import file_sha256
+from perfgate.core.files.untrusted_files import open_regular, opened_regular
 
 CHECKSUMS = "checksums.json"  # in each kept folder, about the files beside it
 ANOTHER_STORE = "free space, or choose another folder with PERFGATE_HOME"
@@ -175,10 +176,7 @@ def append_line(path: Path, value: Mapping[str, object], *, base: Path | None = 
     line = text.encode(errors="backslashreplace")
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     # Unbuffered: a buffer would write the rest of a failed line when the file is closed.
-    with (
-        write_errors_named(path),
-        FileIO(untrusted_files.opened_regular(path, flags), "a+b") as file,
-    ):
+    with write_errors_named(path), FileIO(opened_regular(path, flags), "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = _end_of_whole_lines(file)
         if base is not None:
@@ -227,7 +225,7 @@ def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
 
 def checksum_of_file(path: Path) -> str:
     """What the checksum of the first line follows: that of another file's content."""
-    with untrusted_files.open_regular(path) as file:
+    with open_regular(path) as file:
         return hashlib.sha256(file.read()).hexdigest()[:_DIGITS]
 
 
@@ -326,7 +324,7 @@ def whole_lines(path: Path) -> list[bytes]:
         InputError: the file cannot be read or is no regular one.
     """
     try:
-        with untrusted_files.open_regular(path) as file:
+        with open_regular(path) as file:
             *lines, _cut = file.read().split(b"\n")
     except FileNotFoundError:
         return []
