@@ -16,7 +16,7 @@ from perfgate.engines import weights
 from perfgate.engines.effective_settings import EffectiveSettings
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.release_tables import ReleaseTables
-from perfgate.scenarios.rules import Rule
+from perfgate.scenarios.rules.scenario_rules import Rule
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import Problem
 
