@@ -40,7 +40,7 @@ def keep(store: Store, found: Sequence[Baseline], *, fresh: bool) -> tuple[list[
         for one in found:
             path = store.path(one.hardware, one.scenario, one.engine.commit)
             before = None if fresh or not path.is_file() else _read(path)
-            unlike = unlike_before(before, one) if before else ()
+            unlike = mismatches_with(before, one) if before else ()
             if before is not None and unlike:
                 counted_not = counted(before.sessions, "session")
                 notes.append(
@@ -133,7 +133,7 @@ def recorded_from(entries: Mapping[str, Entry]) -> str:
     return f"recorded from {'run' if len(names) == 1 else 'runs'} {', '.join(names)}"
 
 
-def unlike_before(before: Baseline, now: Baseline) -> tuple[str, ...]:
+def mismatches_with(before: Baseline, now: Baseline) -> tuple[str, ...]:
     """The facts in which a candidate differs from the one before it; empty: none."""
     if before.engine != now.engine:
         return (f"engine: measured {now.engine}, candidate {before.engine}",)
@@ -168,14 +168,8 @@ def _read(path: Path) -> Baseline:
     try:
         return read(path)
     except InputError as error:
-        raise InputError(
-            error.problem,
-            file=error.file,
-            field=error.field,
-            found=error.found,
-            expected=error.expected,
-            hint="delete the candidate and record its runs again: perfgate baseline record RUN …",
-        ) from error
+        hint = "delete the candidate and record its runs again: perfgate baseline record RUN …"
+        raise InputError(**{**error.arguments, "hint": hint}) from error
 
 
 def refuse_copies(name: str, starts: Sequence[tuple[str, BaselineRun]]) -> None:

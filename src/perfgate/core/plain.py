@@ -128,8 +128,8 @@ def set_defaults(value: object) -> None:
     held: Iterable[Any] = ()
     if form == "dataclass":
         own = vars(value)
-        if not all(map(own.__contains__, names)):
-            for name in names:
+        for name in names:
+            if name not in own:
                 object.__setattr__(value, name, getattr(value, name))
         held = own.values()
     elif form == "struct":  # its mappings hold plain values alone

@@ -11,7 +11,7 @@ from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.selection import Selected
 from perfgate.core.errors import PerfgateError
 from perfgate.judging.assembly.judge_input import Outcome
-from perfgate.judging.assembly.measured import unlike_documented
+from perfgate.judging.assembly.measured import prompts_differ_from_document
 from perfgate.judging.assembly.references import documented_metrics
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import DocumentedMetric, SkippedRecord
@@ -128,12 +128,12 @@ class SuiteSession:
                 # Raised here, pytest would bury it in a traceback for each test function.
                 self._unusable = error
                 tests = []
+            names = {marker for _, markers in tests for marker in markers}
+            marks = {marker: getattr(pytest.mark, marker) for marker in names}
             metafunc.parametrize(
                 name,
                 [
-                    pytest.param(
-                        test, id=test.id, marks=[getattr(pytest.mark, marker) for marker in markers]
-                    )
+                    pytest.param(test, id=test.id, marks=[marks[marker] for marker in markers])
                     for test, markers in tests
                     if parameter_of(test) == name
                 ],
@@ -205,7 +205,7 @@ class SuiteSession:
 def _documented(outcome: Outcome) -> Sequence[DocumentedMetric]:
     """What its document says; nothing where that is unusable, which the outcome itself reports."""
     try:
-        is_alike = not unlike_documented(outcome.measurements)
+        is_alike = not prompts_differ_from_document(outcome.measurements)
         measured = outcome.measured if is_alike else ()
         return documented_metrics(cast(Selected, outcome.probe), measured)
     except PerfgateError:

@@ -93,7 +93,7 @@ def _command(arguments: argparse.Namespace) -> int:
             steps = plan.steps(scenario, build, locations, endpoint)
         notes = (*plan.listen_notes(scenario, arguments.listen), *inert_notes(scenario))
         own = engine[scenario.engine.name]()
-        notes += own.foreseen(scenario, build) if own.foreseen else ()
+        notes += own.known_limitations(scenario, build) if own.known_limitations else ()
         made.append((scenario, build, steps, notes))
     if arguments.format == "json":
         plain = [_plain(*one) for one in made]

@@ -114,8 +114,8 @@ def _engine(tools: Toolchain) -> str | Finding:
     found = f"{build.name} {build.version}{commit}"
     unknown = tools.engine.uncovered(build.version)
     told = [unknown] if unknown else []
-    if tools.engine.foreseen:
-        told += tools.engine.foreseen(tools.scenario, build)
+    if tools.engine.known_limitations:
+        told += tools.engine.known_limitations(tools.scenario, build)
     return Finding("warning", f"{found}: {'; '.join(told)}") if told else found
 
 
@@ -126,7 +126,7 @@ def _launch(tools: Toolchain) -> str:
 
 
 def _clients(tools: Toolchain) -> str:
-    versions = (f"{one.name} {tools.version_of(one)}" for one in tools.clients.values())
+    versions = (f"{client.name} {tools.version_of(client)}" for client in tools.clients.values())
     return ", ".join(versions) or "none"
 
 
