@@ -306,7 +306,8 @@ class TestFaults:
     def test_what_is_shown_must_be_printed_but_for_numbers_and_folders(
         self, tmp_path: Path, shown: list[str], fault: str | None
     ) -> None:
-        printed = "b200  0.33% of 7\n\ntwo\nexit status 13: a/c.md, 4.5 s\nnow 3 h of runs/20261128-015711-23\n"
+        printed = "b200  0.33% of 7\n\ntwo\nexit status 13: a/c.md, 4.5 s\n"
+        printed += "now 3 h of runs/20261128-015711-23\n"
         (tmp_path / "out").write_text(printed)
         said = Place(tmp_path, os.environ).fault(Line("a.md:1", "cat out", output=tuple(shown)))
         assert (said or "a.md:1: cat out\nNone").splitlines()[1].startswith(str(fault))
