@@ -106,8 +106,7 @@ class Engine(ABC):
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
         quantized_by_file: see `weights.model_facts`.
-        foreseen: what this build is known not to put in force, or to bound, told before any start,
-            without what the scenario says to be inert; None: nothing.
+        foreseen: see `known_limitations`; None: it has none.
         verify: asks the installed build whether it takes all that the commands give it, before
             anything is started on a GPU; raises InputError (an option, choice or key that it lacks)
             and RunError (the container that it is in cannot be had); None: its options never move.
@@ -204,6 +203,13 @@ class Engine(ABC):
             InputError: it is no release of the engine, or none that commands can be made for.
         """
         return None if self.tables is None else self.tables.uncovered(version)
+
+    def known_limitations(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
+        """What this build is known not to put in force, or to bound, told before any start.
+
+        What the scenario says to be inert is left out.
+        """
+        return self.foreseen(scenario, build) if self.foreseen else ()
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it; here: the public one."""
