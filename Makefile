@@ -36,9 +36,10 @@ BROKEN := --inject accuracy.temperature=2
 
 # What a real Slurm, or a real Open MPI, is needed for; and how to have one while a command runs.
 NEED_SLURM := tests/slurm tests/mpi
-# What needs a browser; what does most of its work only with node, and the rest in `make test` too.
+# What needs a browser; what does most of its work only with node.
 NEED_BROWSER := tests/browser
 NEED_NODE := tests/ci_github tests/ci_gitlab
+NEED_ROOT := $(NEED_SLURM) $(NEED_NODE) $(NEED_BROWSER)
 SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
 LOCAL_THROUGH_SLURM = $(SLURM) ci/maintenance/local-through-slurm.sh $(abspath $(BIN)/python)
 # Each file on one worker, in the order of tests/conftest.py: those with slow tests first. Slow tests
@@ -46,9 +47,8 @@ LOCAL_THROUGH_SLURM = $(SLURM) ci/maintenance/local-through-slurm.sh $(abspath $
 # slowest are shown; rows of a table that pass are not.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder --durations 20 -o verbosity_subtests=0
 WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
-# The other targets with tests add to what `make test` covered, if that is in this folder: .ci/run puts it there.
+# Of `make test` alone: it takes a third of its time.
 COVERAGE := --cov --cov-report=term:skip-covered
-ADDED_COVERAGE := $(COVERAGE) --cov-append --cov-fail-under 0
 
 .PHONY: help setup setup-local setup-dev local local-release local-slow local-broken rehearse slurm-test browser-test pipeline-test root-test wheel-test vllm-env local-vllm \
         local-engines vllm-test sglang-env sglang-test test docs reference nightly lint format bench detection constraints clean
@@ -109,22 +109,22 @@ rehearse: $(VENV)/.stamp-base ## every GPU scenario with mock programs: must end
 
 slurm-test: $(VENV)/.stamp-dev slurm-there ## as root on Debian: a real Slurm and Open MPI, their tests, the embedded default
 	@echo "== the tests of the launchers slurm and mpirun"
-	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE)
 	@$(LOCAL_THROUGH_SLURM)
 
 browser-test: $(VENV)/.stamp-dev browser-there ## as root on Debian: the HTML report in a real Chromium
 	@echo "== the page of a report, as a person meets it"
-	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) -n 2 $(SIDE_BY_SIDE)
 
 pipeline-test: $(VENV)/.stamp-dev node-there ## as root on Debian: what ci/github and ci/gitlab hold, executed in rehearsal
 	@echo "== the pipelines, step by step"
-	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE)
 
 # Side by side, as most of these tests wait: for jobs of Slurm, for a browser, for jobs of a pipeline.
 root-test: $(VENV)/.stamp-dev browser-there node-there slurm-there ## as root on Debian: those three in one session
 	@echo "== the tests of slurm-test, browser-test and pipeline-test"
 	@PERFGATE_REQUIRE_SLURM=1 PERFGATE_REQUIRE_BROWSER=1 PERFGATE_REQUIRE_PIPELINES=1 \
-	  $(PYTEST) $(NEED_SLURM) $(NEED_NODE) $(NEED_BROWSER) -n 4 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
+	  $(PYTEST) $(NEED_ROOT) -n 4 $(SIDE_BY_SIDE)
 	@$(LOCAL_THROUGH_SLURM)
 
 .PHONY: slurm-there browser-there node-there
@@ -224,10 +224,10 @@ wheel-test: ## the wheel in an environment of its own: a gate repository from no
 	@echo "== perfgate as people install it"
 	@ci/maintenance/wheel.sh $(PYTHON)
 
-test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test and browser-test
+test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of root-test
 	@echo "== tests"
 	@$(BIN)/python -m coverage erase
-	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) $(NEED_BROWSER:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
+	@$(PYTEST) tests $(NEED_ROOT:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
 
 # The variable: Material says at each build what decision 13 says once.
 docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html

@@ -27,6 +27,11 @@ from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, tracing
 
 _BEGUN_WITHIN_S = 300.0  # a crowded machine takes its time to import everything
 _servers: list["_Server"] = []
+# Of perfgate; a session imports the last two when it needs them.
+_MODULES = (
+    *("cli.main", "rehearsal.setup", "suite.session_options"),
+    *("judging.rules.sequential", "reports.templating"),
+)
 
 
 def run(
@@ -146,11 +151,18 @@ def _import_everything() -> None:
     with tempfile.TemporaryDirectory() as nothing:
         words = ["-p", "perfgate.suite.plugin", "--collect-only", "-c", os.devnull, nothing]
         pytest.main([*XDIST, *BENCHMARK, *words])
-    for name in ("cli.main", "rehearsal.setup", "suite.session_options"):
+    for name in _MODULES:
         importlib.import_module(f"perfgate.{name}")
     for kind in ("engines", "clients", "evaluators", "launchers"):
         base = importlib.import_module(f"perfgate.{kind}.base")
         list(getattr(base, kind.removesuffix("s")))  # which imports them all
+    importlib.import_module("jsonschema")
+    templating = sys.modules["perfgate.reports.templating"]
+    for templates, file in (
+        (templating.markdown, "summary.md"),
+        (templating.terminal, "terminal.txt"),
+    ):
+        templates().get_template(file)  # compiles it
     # pytest looks for its plugins among all packages, a dozen times a session.
     packages = [one for one in metadata.distributions() if "pytest11" in one.entry_points.groups]
     metadata.distributions = lambda **_: packages  # type: ignore[assignment]

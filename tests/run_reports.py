@@ -58,7 +58,7 @@ def result(number: int, verdict: Verdict | None = Verdict.PASS, **changes: Any) 
         verdict=verdict,
     )
     if verdict is None:
-        made = replace(made, why_not="lack", reason="needs 8 GPUs of type B200, there is none")
+        made = replace(made, skip_reason="lack", reason="needs 8 GPUs of type B200, there is none")
         return replace(made, **changes)
     rerun = f"PERFGATE_MODELS=/models pytest '{made.test}' --launcher=docker"
     made = replace(made, build=BUILD, rerun=rerun, starts=2)
@@ -191,7 +191,7 @@ def hostile(*texts: str, metrics: bool = True) -> RunReport:
     )
 
 
-_OURS = ("why_not", "against", "mark", "metric", "unit")  # words of perfgate's own, or made above
+_OURS = ("skip_reason", "against", "mark", "metric", "unit")  # our own words, or made above
 
 
 def _texts(value: Any, change: Callable[[str], str], *, deep: bool = True) -> Any:

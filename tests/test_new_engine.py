@@ -13,7 +13,7 @@ from perfgate.core.errors import CannotDo, CliDrift, RunError
 from perfgate.core.files.paths import repository
 from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
-from perfgate.engines.in_force import require_in_force
+from perfgate.engines.effective_settings import require_effective_settings
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 PAGE = repository() / "docs" / "dev" / "extend.md"
@@ -88,10 +88,12 @@ def test_the_installed_program_is_asked(
 
 def test_a_setting_that_the_server_changed_is_found(fastserve: Engine) -> None:
     case = scenario(tp=8, max_batch_size=1000)
-    found = fastserve.in_force(case, {"tp": 8, "max_requests": 48, "path": "/settings"}, ())
+    found = fastserve.effective_settings(
+        case, {"tp": 8, "max_requests": 48, "path": "/settings"}, ()
+    )
     assert found is not None
     with pytest.raises(RunError, match="max_batch_size: asked 1000, in force 48"):
-        require_in_force(case, found)
+        require_effective_settings(case, found)
 
 
 def test_what_it_says_of_the_rooms_is_so() -> None:

@@ -21,7 +21,7 @@ from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.plan.calls import commands_to_verify
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.rehearsal import recorded_pages
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario

@@ -32,11 +32,12 @@ def program(name: str, *arguments: object) -> tuple[str, ...]:
 
 
 def eventually(look: Callable[[], T]) -> T:
-    """The first true answer of `look`."""
-    deadline = time.monotonic() + PATIENCE_S
+    """The first true answer of `look`, which is asked less often the longer it takes."""
+    began = time.monotonic()
     while not (answer := look()):
-        assert time.monotonic() < deadline, f"still {answer!r} after {PATIENCE_S:.0f} s"
-        time.sleep(0.02)
+        waited_s = time.monotonic() - began
+        assert waited_s < PATIENCE_S, f"still {answer!r} after {PATIENCE_S:.0f} s"
+        time.sleep(min(0.02 + waited_s / 10, 0.3))
     return answer
 
 

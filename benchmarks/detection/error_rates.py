@@ -22,8 +22,8 @@ from perfgate.judging.rules.sequential import (
     PASS,
     REGRESSION,
     Verdicts,
+    combine,
     levels,
-    together,
 )
 
 METRIC = "output_throughput"
@@ -147,7 +147,7 @@ def row(cell: Cell, trials: int) -> dict[str, object]:
     for part in range(-(-trials // _PART)):
         size = min(_PART, trials - part * _PART)
         metrics = by_rule(cell, size, part)
-        probe = together(metrics)
+        probe = combine(metrics)
         done += size
         counts["regression"] += size * probe.share(REGRESSION)
         counts["pass"] += size * probe.share(PASS, HOST_SHIFT)

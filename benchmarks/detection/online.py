@@ -71,7 +71,7 @@ def noise_of(past: Sequence[float]) -> float:
     Raises:
         InputError: a value that is not positive and finite.
     """
-    x = scale.badness(lookup(LOWER), past, "past")
+    x = scale.log_loss(lookup(LOWER), past, "past")
     return median(abs(b - a) for a, b in pairwise(x)) / _MAD_TO_SIGMA
 
 

@@ -32,8 +32,8 @@ from perfgate.judging.rules.sequential import (
     PASS,
     REGRESSION,
     Verdicts,
+    combine,
     levels,
-    together,
 )
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import load_probes
@@ -150,8 +150,8 @@ def _of_probe(
         tests = _tests(base, sessions, 1.0, band, control, session)
         both = [*tests, *_tests(anchor, ANCHOR[1], ANCHOR_MARGIN, band, control, session)]
         counts["of_a_metric"] += sum(one.share(REGRESSION) for one in tests) / METRICS * size
-        counts["of_a_probe"] += together(tests).share(REGRESSION) * size
-        counts["with_anchor"] += together(both).share(REGRESSION) * size
+        counts["of_a_probe"] += combine(tests).share(REGRESSION) * size
+        counts["with_anchor"] += combine(both).share(REGRESSION) * size
         if 5 * first < trials:
             slower = _tests(base, sessions, 1.0, band, control, session, loss=1.0)
             counts["found"] += sum(one.share(REGRESSION) for one in slower) / METRICS * size
@@ -222,7 +222,7 @@ def _scenario(
     anchor, session = drawn(session_counts(*ANCHOR)), drawn([IN_SESSION])
     tests = _tests(base, case.sessions, 1.0, shape.band, case.control, session)
     tests += _tests(anchor, ANCHOR[1], ANCHOR_MARGIN, shape.band, case.control, session)
-    nearest, probe = together(tests[: shape.metrics]), together(tests)
+    nearest, probe = combine(tests[: shape.metrics]), combine(tests)
     made = (probe.new + probe.controls).reshape(trials, shape.probes).max(axis=1)
     return _by_run(nearest, trials), _by_run(probe, trials), made
 

@@ -19,7 +19,7 @@ from perfgate.core.errors import FAILURES
 from perfgate.core.metrics import METRICS
 from perfgate.core.programs.environment_variables import Setter, known_variables
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.release import release_status
 from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.record import AnyRecord

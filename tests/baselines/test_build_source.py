@@ -34,6 +34,6 @@ def test_words_are_as_a_command_line_has_them() -> None:
     source = BuildSource(
         image="a:1", prefix="/opt/x", programs={"PERFGATE_PROGRAM_A": "/b c"}, settings=("d.e=1",)
     )
-    assert source.in_words == "a:1,/opt/x,PERFGATE_PROGRAM_A=/b c,d.e=1"
-    assert BuildSource(image="mine:dev", image_id=ID).in_words == "mine:dev"
-    assert BuildSource().in_words == "this"
+    assert source.description == "a:1,/opt/x,PERFGATE_PROGRAM_A=/b c,d.e=1"
+    assert BuildSource(image="mine:dev", image_id=ID).description == "mine:dev"
+    assert BuildSource().description == "this"

@@ -39,7 +39,7 @@ def whole_report() -> tuple[RunReport, tuple[MetricHistory, ...]]:
     results[5] = replace(
         results[5],
         verdict=None,
-        why_not="lack",
+        skip_reason="lack",
         reason="needs 8×B200, found no GPU",
         judgements=(),
         measured=(),

@@ -22,7 +22,7 @@ from perfgate.campaign.builds.build import (
     source_of,
     tools_under_test,
 )
-from perfgate.campaign.builds.controls import build_behind
+from perfgate.campaign.builds.controls import baseline_build
 from perfgate.campaign.builds.words import inject, parse_ab, parse_injection, parse_source
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram
@@ -138,7 +138,7 @@ IN_IT = BuildSource("a:1", "", "", "/opt/in/it", CALL, (f"{TP}=2",))
 )
 def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(text, source) -> None:
     assert parse_source(text) == source
-    assert parse_source(source.in_words) == source
+    assert parse_source(source.description) == source
 
 
 @each(
@@ -169,7 +169,7 @@ def test_an_ab_needs_two_builds_in_any_order(words) -> None:
     told = "--ab B" if "nonsense" in words else "an A/B needs two builds"
     refused(parse_ab, words.split(), match=told)
     found = parse_ab(["B=engine.settings.tp=8", "A=this"])
-    assert found.in_words == "A=this B=engine.settings.tp=8"
+    assert found.description == "A=this B=engine.settings.tp=8"
 
 
 # Another build, found here. -----------------------------------------------------------------------
@@ -346,7 +346,7 @@ def behind(
     known = building.baseline(
         engine=changes.pop("engine", OLD), source=source and BuildSource(prefix=source)
     )
-    return build_behind(SMOLLM2, session(folder, **changes), against, known)
+    return baseline_build(SMOLLM2, session(folder, **changes), against, known)
 
 
 def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(machine, tmp_path) -> None:

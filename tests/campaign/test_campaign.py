@@ -62,7 +62,7 @@ def make(run, suite_root, monkeypatch: pytest.MonkeyPatch):
         def other(*given) -> Build:
             return Build(scenario, tools_of(given[-1].engine, scenario), launcher)
 
-        monkeypatch.setattr(controls, "build_behind", find or other)
+        monkeypatch.setattr(controls, "baseline_build", find or other)
         return Campaign(probes, tools_of(NEW, scenario), session), played
 
     return made
@@ -103,7 +103,7 @@ def test_a_slow_build_is_a_regression_in_the_order_of_the_rule(make) -> None:
     (judged,), (told,) = found.judgements, found.controls
     assert (judged.runs_used, judged.controls_used, judged.mark) == (3, 2, "")
     old = "llama.cpp 1.2.0, commit abc123, image registry/engine:1.2.0"
-    assert (told.against, told.in_words) == ("baseline", f"{old}, 2 starts")
+    assert (told.against, told.description) == ("baseline", f"{old}, 2 starts")
     assert found.build.version == "1.3.0"
     lines = records(campaign)
     images = [line["source"]["image"].partition(":")[2] for line in lines]
@@ -166,7 +166,7 @@ def test_what_becomes_of_a_loss(make, new, loaded, started, options, verdict, ma
     (judged,) = found.judgements
     assert (found.verdict, judged.mark, found.error) == (verdict, mark, None)
     assert played.order == starts
-    assert told in " ".join([*found.notes, *(one.in_words for one in found.controls)])
+    assert told in " ".join([*found.notes, *(one.description for one in found.controls)])
     is_again = any(isinstance(one, Exception) or one < 0 for one in (*loaded, *started))
     assert totals([campaign.starts])[0].again == is_again
 
@@ -183,7 +183,7 @@ def test_the_anchor_has_controls_of_its_own_build(make, control, verdict, mark) 
     assert against == {"baseline": (Verdict.PASS, ""), "anchor": (verdict, mark)}
     line = next(one for one in records(campaign) if one["role"] == "anchor_control")
     assert line["engine"]["version"] == "1.1.0"
-    assert found.controls[0].in_words.startswith("of the anchor: llama.cpp 1.1.0")
+    assert found.controls[0].description.startswith("of the anchor: llama.cpp 1.1.0")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def make(run, suite_root, monkeypatch: pytest.MonkeyPatch):
             return tools_of(build, scenario, **facts)
 
         monkeypatch.setattr(Campaigns, "toolchain", toolchain)
-        monkeypatch.setattr(Campaigns, "lacking", lambda _self, _which: None)
+        monkeypatch.setattr(Campaigns, "missing_hardware", lambda _self, _which: None)
         campaigns = process(run, today=date(2026, 11, 23))
         campaigns.select({f"test[{one.id}]": one for one in selected})
         return campaigns, played
@@ -179,7 +179,7 @@ def test_a_side_not_measured_is_a_baseline(make, stored, selected, given, verdic
     for values, facts in stored:
         store(facts.get("of", TWO), *values, **{k: v for k, v in facts.items() if k != "of"})
     campaigns, played = make(the(), *map(probe, selected), **{"one": (1300.0,), **given})
-    assert campaigns.why_not(the()) is None
+    assert campaigns.skip_reason(the()) is None
     found = campaigns.outcome(the())
     assert (found.verdict, set(played.scenarios)) == (verdict, {measured} - {""})
     texts = (found.reason, *found.notes, *(one.reason for one in found.judgements))
@@ -195,7 +195,7 @@ def test_which_scenarios_are_measured() -> None:
 def test_without_a_baseline_the_claim_says_which_side_is_missing(make) -> None:
     store(replace(TWO, model=replace(TWO.model, name="Other-1B")), *NEW)
     campaigns, played = make(the(), probe(ONE))
-    assert campaigns.why_not(the()) == (
+    assert campaigns.skip_reason(the()) == (
         "two-c4 is not measured in this session (no test of it is selected), and no accepted "
         "baseline serves; select the tests of two, too"
     )
@@ -225,13 +225,13 @@ def test_what_this_machine_lacks_is_told(run, monkeypatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name, path: f"/usr/bin/{name}")
     nodes = "a server that srun starts may listen on any node: use --launcher slurm"
     for scenario, told in ((SERVED, nodes), (OFFLINE, None)):
-        assert here.why_not(all_probes(scenario)[0]) == told
+        assert here.skip_reason(all_probes(scenario)[0]) == told
     monkeypatch.setattr("shutil.which", lambda name, path: None)
     queued = replace(OFFLINE, launch=model.Launch("sbatch"))
-    assert here.why_not(all_probes(queued)[0]) == "needs Slurm: no sbatch on PATH"
-    assert here.why_not(all_probes(ON_GPUS)[0]) is not None
-    assert rehearsed.why_not(all_probes(ON_GPUS)[0]) is None
-    told = rehearsed.why_not(all_probes(building.SCENARIO)[0])
+    assert here.skip_reason(all_probes(queued)[0]) == "needs Slurm: no sbatch on PATH"
+    assert here.skip_reason(all_probes(ON_GPUS)[0]) is not None
+    assert rehearsed.skip_reason(all_probes(ON_GPUS)[0]) is None
+    told = rehearsed.skip_reason(all_probes(building.SCENARIO)[0])
     assert told == "a rehearsal has no mock program for llama.cpp"
 
 

@@ -85,8 +85,8 @@ case $1 in
              $name $name > .venv/bin/$name
            chmod +x .venv/bin/$name
          done ;;
-  test) mkdir .venv; touch .venv/of-the-tests; echo of-the-tests > .coverage ;;
-  root-test) cat .coverage >> "$CALLS"; ls .venv >> "$CALLS" ;;
+  test) mkdir .venv; touch .venv/of-the-tests ;;
+  root-test) ls .venv >> "$CALLS" ;;
 esac
 [ "$BROKEN" != "$1" ] || exit 2
 """
@@ -122,7 +122,7 @@ class TestRun:
             "make wheel-test",
             "make test",
             "make root-test",
-            *("of-the-tests", "of-the-tests"),
+            "of-the-tests",
         ]
 
     def test_no_step_finds_what_another_made_and_each_tells_how_long_it_took(
@@ -145,7 +145,7 @@ class TestRun:
             ("pytest", 5, STEPS[1]),
             ("wheel-test", 6, STEPS[2]),
             ("test", 7, STEPS[3]),
-            ("root-test", 10, STEPS[4]),
+            ("root-test", 9, STEPS[4]),
         ],
     )
     def test_ends_with_the_first_step_that_fails_and_says_which(
@@ -229,13 +229,12 @@ class TestTargets:
         )
         left_out = {word.partition("=")[2] for word in run.split() if word.startswith("--ignore")}
         assert "tests" in run.split()
-        needing = {
-            name: self.folders_of(tmp_path, f"{name}-test")
-            for name in ("slurm", "browser", "pipeline")
+        names = ("slurm", "browser", "pipeline")
+        assert left_out == {
+            folder for name in names for folder in self.folders_of(tmp_path, f"{name}-test")
         }
-        assert left_out == needing["slurm"] | needing["browser"]
-        assert self.folders_of(tmp_path, "root-test") == left_out | needing["pipeline"]
-        for folder in left_out | needing["pipeline"]:
+        assert self.folders_of(tmp_path, "root-test") == left_out
+        for folder in left_out:
             assert any((ROOT / folder).glob("test_*.py")), folder
 
     @staticmethod

@@ -86,18 +86,18 @@ def scripts(jobs: dict[str, Any]) -> list[str]:
     return found
 
 
-def validated(file: Path) -> subprocess.CompletedProcess[str]:
+def validated(*files: Path) -> subprocess.CompletedProcess[str]:
     """GitLab's own schema, as check-jsonschema brings it."""
     program = Path(sys.executable).parent / "check-jsonschema"
     return subprocess.run(
-        (program, "--builtin-schema", "vendor.gitlab-ci", file),
+        (program, "--builtin-schema", "vendor.gitlab-ci", *files),
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_both_files_are_what_gitlab_takes(
+def test_all_files_are_what_gitlab_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--mode", "auto", "--requirements", "gate.txt", "--image", "a/b:1@sha256:0f")
@@ -107,25 +107,24 @@ def test_both_files_are_what_gitlab_takes(
     plain["perfgate-matrix"].update(tags=["a"], image="b")  # inputs, which are lists and names
     plain["perfgate-measure"]["trigger"]["strategy"] = "depend"
     (tmp_path / "included.yml").write_text(yaml.safe_dump(plain))
-    for name in ("child.yml", "included.yml"):
-        done = validated(tmp_path / name)
-        assert done.returncode == 0, done.stdout
+    for name in JOBS:
+        job = {**job_of(name), "tags": ["a"], "image": "b", "stage": "test"}
+        needed = {one: {"script": ["true"], "stage": "test"} for one in job.get("needs", ())}
+        (tmp_path / f"{name}.yml").write_text(yaml.safe_dump({**needed, name: job}))
+    files = [*tmp_path.glob("*.yml")]
+    assert len(files) == 2 + len(JOBS)
+    done = validated(*files)
+    assert done.returncode == 0, done.stdout
     broken = yaml.safe_load(text)
     broken["perfgate-report"]["artifacts"]["when"] = "sometimes"
     (tmp_path / "broken.yml").write_text(yaml.safe_dump(broken))
     assert validated(tmp_path / "broken.yml").returncode == 1
 
 
-@each("name", JOBS)
-def test_a_job_in_a_file_of_its_own_is_what_gitlab_and_shellcheck_take(
-    name: str, tmp_path: Path
-) -> None:
-    plain = {**job_of(name), "tags": ["a"], "image": "b", "stage": "test"}
-    needed = {one: {"script": ["true"], "stage": "test"} for one in plain.get("needs", ())}
-    (tmp_path / "job.yml").write_text(yaml.safe_dump({**needed, name: plain}))
-    (tmp_path / "job.sh").write_text(f"#!/usr/bin/env bash\n{job_script(name)}")
-    assert validated(tmp_path / "job.yml").returncode == 0
-    shellcheck = (Path(sys.executable).with_name("shellcheck"), tmp_path / "job.sh")
+def test_shellcheck_finds_nothing_in_a_job_of_a_file_of_its_own(tmp_path: Path) -> None:
+    for name in JOBS:
+        (tmp_path / f"{name}.sh").write_text(f"#!/usr/bin/env bash\n{job_script(name)}")
+    shellcheck = (Path(sys.executable).with_name("shellcheck"), *tmp_path.glob("*.sh"))
     done = subprocess.run(shellcheck, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

@@ -7,7 +7,7 @@ import pytest
 from command_line import Perfgate
 
 from perfgate.core.files.paths import scenario_folders
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.scenarios.files import load_suite
 
 

@@ -134,10 +134,17 @@ def test_what_nothing_tells_is_not_compared() -> None:
     assert not same_release("unknown", "0.11.0")
 
 
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+CUT = '[{"id": "a", "conversations": []}]'
+
+
 @each(
     ("text", "scenario", "told"),
     [
-        ('[{"id": "a", "conversations": []}]', LAB, "is not ShareGPT V3: 34 bytes with SHA-256"),
+        (CUT, LAB, f"34 bytes with SHA-256 {sha256(CUT)[:12]}…, not {sha256('[]')[:12]}… (a copy"),
         ("[{}]", lab(input_tokens=None), "is not ShareGPT V3"),  # no total is documented
         ("[]", LAB, "nothing"),
         ("[{}]", lab(dataset="synthetic", isl=128, osl=4, input_tokens=None), "nothing"),
@@ -147,7 +154,7 @@ def test_where_tokens_cannot_tell_the_file_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, scenario: Scenario, told: str
 ) -> None:
     """A cut copy that was closed again is another file."""
-    monkeypatch.setattr(datasets, "SHAREGPT_SHA256", hashlib.sha256(b"[]").hexdigest())
+    monkeypatch.setattr(datasets, "SHAREGPT_SHA256", sha256("[]"))
     (tmp_path / datasets.SHAREGPT).write_text(text)
     measured = Measurement({}, {"input_tokens": 231171})
     place = target("0.32.0", tmp_path)  # whose tokens are the server's count

@@ -76,7 +76,6 @@ def changed(section: str, key: str, value: object) -> dict[str, Any]:
 @each(
     ("scenario", "what", "told"),
     [
-        (with_load(dataset="sharegpt"), POINT, "does not support these prompts"),
         (OFFLINE, Smoke("trtllm-bench", ("Hi",)), "measures only load"),
         (OFFLINE, AccuracyTask("x", "y", 0), "measures only load"),
     ],

@@ -63,13 +63,12 @@ TASK = AccuracyTask(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def programs() -> None:
-    """Skip where the programs of the embedded default are not installed."""
+def versions() -> dict[str, str]:
+    """The client's and the evaluator's own; skip where the embedded default is not installed."""
     try:
         LlamaCpp().build(Locations())
         llama_cpp.locate(SMOLLM2, Locations())
-        AIPerf().version(Locations())
-        LmEval().version(Locations())
+        return {one.name: one.version(Locations()) for one in (AIPerf(), LmEval())}
     except (MissingProgram, InputError) as error:
         pytest.skip(f"the embedded default is not installed: {error}")
 
@@ -192,7 +191,8 @@ class TestTokenizer:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
     ) -> None:
         cut = tmp_path / "cut.gguf"
-        cut.write_bytes(llama_cpp.locate(SMOLLM2, Locations()).read_bytes()[:length])
+        with llama_cpp.locate(SMOLLM2, Locations()).open("rb") as whole:
+            cut.write_bytes(whole.read(length))
         monkeypatch.setenv(llama_cpp.known_model(SMOLLM2).variable, str(cut))
         with pytest.raises(RunError, match="not a complete GGUF file") as caught:
             LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations())
@@ -245,7 +245,7 @@ def test_the_server_tells_a_damaged_model(tmp_path: Path) -> None:
 
 
 def test_aiperf_measures_the_server(
-    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert SMOLLM2.workload is not None
@@ -254,7 +254,7 @@ def test_aiperf_measures_the_server(
     command = AIPerf().command(replace(target, folder=tmp_path / "c2"), workload, point)
     assert run(command, tmp_path / "c2") == 0
     found = AIPerf().parse(workload, point, tmp_path / "c2")
-    assert found.facts["client_version"] == AIPerf().version(Locations())
+    assert found.facts["client_version"] == versions["aiperf"]
     assert (found.facts["isl"], found.facts["osl"]) == (64.0, 8.0)
     assert found.facts["prompt_tokens_cached"] == 0
     assert 0 < found.metrics["ttft_mean_ms"] < found.metrics["e2el_mean_ms"]
@@ -271,7 +271,7 @@ cli_evaluate()
 
 
 def test_lm_eval_evaluates_the_served_model(
-    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]
 ) -> None:
     program = tmp_path / "lm_eval"
     first, *_ = Path(LM_EVAL.find()[0]).read_text().splitlines()
@@ -283,4 +283,4 @@ def test_lm_eval_evaluates_the_served_model(
     name = "accuracy:perfgate_arithmetic:exact_match:strict-match"
     assert len(found.answers[name]) == 2
     assert found.metrics[name] >= 0.5, "both were right when it was recorded"
-    assert found.facts["evaluator_version"] == LmEval().version(Locations())
+    assert found.facts["evaluator_version"] == versions["lm_eval"]

@@ -72,8 +72,7 @@ def rendered(case: Scenario) -> Iterator[str]:
         build = EngineBuild(name, release, release)
         try:
             steps = to_plain(calls.steps(case, build, Locations(on_paper=True)))
-            foreseen = engine[name]().foreseen
-            notes = foreseen(case, build) if foreseen else ()
+            notes = engine[name]().known_limitations(case, build)
             yield f"{release}: {json.dumps(steps, sort_keys=True)} {notes}"
         except PerfgateError as error:
             yield f"{release}: refused: {error}"
@@ -91,7 +90,7 @@ def reported(case: Scenario) -> Iterator[str]:
         info = json.loads((HERE / "sglang/recorded/server_info_0.5.23_cpu.json").read_text())
     on_gpus = {"attn_dp_size": 4, "dp_size": 2, "enable_dp_attention": True, "path": "/here"}
     for told, lines in ((info, []), ({}, log), (info, log), ({**info, **on_gpus}, log)):
-        found = engine[case.engine.name]().in_force(case, told, lines)
+        found = engine[case.engine.name]().effective_settings(case, told, lines)
         yield json.dumps(to_plain(found), sort_keys=True)
 
 

@@ -14,7 +14,13 @@ from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import BuildOverride, said_of, toolchain_for
+from perfgate.plan.toolchain import (
+    BuildOverride,
+    option_for,
+    registered,
+    toolchain_for,
+    uncovered,
+)
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe, all_probes, load_probes
 from perfgate.scenarios.scenario import Scenario
@@ -106,7 +112,7 @@ def test_the_coverage_of_a_release_is_asked_once_of_each_engine_that_has_tables(
     ],
 )
 def test_a_bare_release_is_tensorrt_llms(said: str | None, name: str, release: str | None) -> None:
-    assert said_of(name, said) == release
+    assert option_for(name, said) == release
     assert BuildOverride(said, said).of(name) == BuildOverride(release, release)
 
 
@@ -116,4 +122,4 @@ def test_a_bare_release_of_nothing_that_is_measured_is_refused() -> None:
     assert uncovered(of("vllm"), "vllm=0.33.0") == ()
     assert uncovered(of("vllm", "tensorrt-llm"), "1.3.0") == ()
     # One scenario can mean no other engine.
-    assert said_of("vllm", "0.33.0", alone=True) == "0.33.0"
+    assert option_for("vllm", "0.33.0", alone=True) == "0.33.0"

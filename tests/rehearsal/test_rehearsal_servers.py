@@ -21,7 +21,7 @@ from perfgate.core.failures import diagnose
 from perfgate.core.programs.command import Command
 from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, OptionsAnswer, engine
-from perfgate.engines.in_force import require_in_force
+from perfgate.engines.effective_settings import require_effective_settings
 from perfgate.engines.installed_programs import answer
 from perfgate.launchers.local.launcher import free_port
 from perfgate.rehearsal.faults import FAULTS
@@ -197,9 +197,9 @@ def test_the_log_of_vllm_tells_what_was_asked(
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(f"{url}/server_info")
         log = (tmp_path / "server.out").read_text().splitlines()
-    found = VLLM.in_force(case, {}, log)
+    found = VLLM.effective_settings(case, {}, log)
     assert found is not None
-    assert require_in_force(case, found)["settings_told_by"] == "its log"
+    assert require_effective_settings(case, found)["settings_told_by"] == "its log"
     assert settings.keys() - {"max_batch_size"} <= found.settings.keys()
 
 
@@ -211,7 +211,7 @@ def test_in_its_development_mode_vllm_tells_its_settings_over_http(
     path = VLLM.settings_paths[0]
     with served(play(case, "0.11.0"), tmp_path) as url:
         told = {**get(url + path), "path": path}
-    found = VLLM.in_force(case, told, ())
+    found = VLLM.effective_settings(case, told, ())
     assert found is not None
     assert found.source == f"GET {path}"
     assert found.settings["kv_cache_reuse"] is False
@@ -228,7 +228,9 @@ def test_sglang_tells_the_settings_that_it_changed(play: Play, tmp_path: Path) -
     assert settings["enable_dp_attention"] is False
     assert settings["max_running_requests"] == 48
     assert settings["perfgate_synthetic"] is True
-    found = SGLANG.in_force(case, settings, (tmp_path / "server.out").read_text().splitlines())
+    found = SGLANG.effective_settings(
+        case, settings, (tmp_path / "server.out").read_text().splitlines()
+    )
     assert found is not None
     assert found.limits[0].startswith("max_running_requests 48, 1000 requests in flight")
 

@@ -18,7 +18,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.failures import diagnose
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
-from perfgate.engines.in_force import require_in_force
+from perfgate.engines.effective_settings import require_effective_settings
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.evaluators.lm_eval import LmEval
 from perfgate.launchers.local.launcher import free_port
@@ -109,15 +109,15 @@ def test_its_log_tells_what_it_runs_with(put: Put, tmp_path: Path, fault: str | 
     with started(stage, SERVED, tmp_path):
         pass
     log = [line for one in tmp_path.glob("*.out") for line in one.read_text().splitlines()]
-    found = TensorRTLLM().in_force(scenario, {}, log)
+    found = TensorRTLLM().effective_settings(scenario, {}, log)
     assert found is not None
     if fault is None:
-        told = require_in_force(scenario, found)["settings_in_force"]
+        told = require_effective_settings(scenario, found)["settings_in_force"]
         assert isinstance(told, dict)
         assert told["kv_cache_dtype"] == scenario.engine.settings.kv_cache_dtype
         return
     with pytest.raises(RunError, match="kv_cache_dtype: asked fp8, in force auto"):
-        require_in_force(scenario, found)
+        require_effective_settings(scenario, found)
 
 
 def test_first_answers_can_be_broken_and_wrong(put: Put, tmp_path: Path) -> None:

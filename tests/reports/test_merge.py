@@ -118,7 +118,7 @@ def test_a_run_that_did_not_end_is_told_as_such() -> None:
     assert found.runs[0].status is None
     assert "run one did not end" in found.meaning
     (unfinished,) = [one for one in found.results if one.verdict is None]
-    assert (unfinished.scenario, unfinished.why_not) == ("a", "unfinished")
+    assert (unfinished.scenario, unfinished.skip_reason) == ("a", "unfinished")
 
 
 def test_a_test_that_failed_beside_its_verdict_is_an_error_in_the_report() -> None:

@@ -94,8 +94,8 @@ def test_each_mark_is_one_entry_that_counts_its_tests() -> None:
     assert marked(report(outcome())) == {}
 
 
-def without(policy: ControlPolicy, why_not: str = "", **changes: Any) -> Outcome:
-    missing: dict[Against, str] = {"baseline": why_not} if why_not else {}
+def without(policy: ControlPolicy, skip_reason: str = "", **changes: Any) -> Outcome:
+    missing: dict[Against, str] = {"baseline": skip_reason} if skip_reason else {}
     sources = Provenance(controls=ControlSources(policy, {}, missing))
     return outcome(provenance=sources, judgements=(judgement(**changes),))
 

@@ -6,7 +6,12 @@ from building import SCENARIO
 from tables import each
 from written_files import GOOD, Write, assert_told, changed, with_defaults
 
-from perfgate.scenarios.extra_options import extra_keys, extra_options, in_words, leaves
+from perfgate.scenarios.extra_options import (
+    describe_extra_options,
+    extra_keys,
+    extra_options,
+    leaves,
+)
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import EngineChoice, Scenario
 
@@ -47,11 +52,11 @@ def test_keys_are_the_leaves_of_the_mapping() -> None:
 
 
 def test_they_are_told_in_one_line() -> None:
-    assert in_words(EXTRA) == (
+    assert describe_extra_options(EXTRA) == (
         "server --workers 4 --share 0.25 --flag --low=-1 -2; "
         "cache.reuse: true; cache.sizes: [1, 2.5]; cache.more: {}; workers: 4"
     )
-    assert in_words(SCENARIO.engine) == ""
+    assert describe_extra_options(SCENARIO.engine) == ""
 
 
 def test_a_secret_among_them_is_not_told() -> None:
@@ -61,7 +66,7 @@ def test_a_secret_among_them_is_not_told() -> None:
         extra_yaml={"hub": {"api_key": SESAME, "site": f"https://me:{token}@host/"}},
         extra_args={"server": ("--hf_token", SESAME, f"--api-key={token}")},
     )
-    told = in_words(engine)
+    told = describe_extra_options(engine)
     assert SESAME not in told
     assert token not in told
     assert "hub.api_key: ***" in told

@@ -267,7 +267,7 @@ def test_beside_it_stands_a_line_that_does_what_the_text_says(name: str) -> None
 @each("name", BESIDE.values())
 def test_of_the_line_beside_it_nothing_is_foreseen_that_it_does_not_do(name: str) -> None:
     build = EngineBuild("sglang", VERSIONS["sglang"], VERSIONS["sglang"])
-    assert engine["sglang"]().foreseen(SCENARIOS[name], build) == ()
+    assert engine["sglang"]().known_limitations(SCENARIOS[name], build) == ()
 
 
 def fail() -> Any:

@@ -6,7 +6,7 @@ import yaml
 from tables import each
 from written_files import GOOD, Write, changed, errors_of, line_of, twice
 
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.vocabulary import Vocabulary
 

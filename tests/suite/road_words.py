@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from sessions import BENCHMARK, XDIST
 
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "tests" / "standins"
 PLUGINS = (*XDIST, *BENCHMARK)
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
 PATIENCE_S = 180  # how long to wait for what must happen; a crowded machine is slow
 ACCURACY = "perf_tests/test_accuracy.py"
 SERVING = "perf_tests/test_serving.py"

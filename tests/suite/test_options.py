@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkouts import Suite, pytest_in, run_alone, says
-from road_words import ROOT, WORKERS
+from road_words import ROOT
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 from tables import each
 
@@ -114,8 +114,11 @@ def test_of_theirs(request):
 """
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["plugin-before", "conftest-after"])
-@WORKERS
+@pytest.mark.parametrize(
+    ("first", "workers"),
+    [(True, ()), (False, ("-n", "1"))],
+    ids=["plugin-before", "conftest-after-with-workers"],
+)
 def test_a_project_keeps_its_options(tmp_path: Path, first: bool, workers: Words) -> None:
     (tmp_path / "theirs.py").write_text(THEIRS if first else "")
     conftest = 'pytest_plugins = ["perfgate.suite.plugin"]\n' + ("" if first else THEIRS)
@@ -216,7 +219,6 @@ WRONG = ("--inject", "engine.settings.cpu_thread=1")
     ("options", "told"),
     [
         (WRONG, "no such setting"),
-        ((*WRONG, "-n", "1"), "no such setting"),
         (("--inject", "nonsense"), "KEY=VALUE"),
         (("--launcher", "slrum"), "unknown launcher"),
         (("--engine-repo", "perf_tests"), "perf_tests: not a git clone"),

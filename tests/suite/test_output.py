@@ -3,8 +3,9 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from checkouts import pytest_in
-from road_words import ROOT, WORKERS
+from road_words import ROOT
 from tables import each
 
 from perfgate.suite.outputs import rewrite_junit, with_verdicts
@@ -42,7 +43,7 @@ def session(folder: Path, *words: str) -> tuple[int, str]:
     return pytest_in(folder, *words, "test_it.py")
 
 
-@WORKERS
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
 def test_a_session_counts_and_lists_verdicts(tmp_path: Path, workers: tuple[str, ...]) -> None:
     status, output = session(tmp_path, *workers, "-rfs")
     assert (status, COUNTS in output, ".RIEbcFs" in output) == (1, True, True), output

@@ -57,7 +57,7 @@ def died(tmp_path_factory: pytest.TempPathFactory) -> Searched:
 
 @pytest.fixture(scope="module")
 def hung(tmp_path_factory: pytest.TempPathFactory) -> Searched:
-    return _session(make_suite(tmp_path_factory.mktemp("hung")), "never-ready", "-n", "2")
+    return _session(make_suite(tmp_path_factory.mktemp("hung")), "never-ready", "-n", "1")
 
 
 def test_a_server_that_dies_or_hangs_tells_no_secret(died: Searched, hung: Searched) -> None:

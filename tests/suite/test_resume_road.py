@@ -120,7 +120,7 @@ def test_the_group_of_a_killed_worker_is_measured_again(road: Road) -> None:
     assert road.wait_until_empty() == []
     road.require_one_record_a_group(FIRST)
     before = road.starts
-    road.resume("-n", "2").require(0)
+    road.resume().require(0)
     assert road.starts == before + 1
     road.require_one_record_a_group(FIRST, SECOND)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from building import SCENARIO
 from checkouts import pytest_in, says
-from road_words import ROOT, WORKERS
+from road_words import ROOT
 from tables import each
 from xdist.remote import Producer
 
@@ -22,7 +22,6 @@ from perfgate.scenarios.scenario import Claim, Hardware, Scenario, Source
 from perfgate.suite.selection import unrequested_templates
 from perfgate.suite.workers import groups, scheduler_by_scenario
 
-Words = tuple[str, ...]
 TEMPLATE = "b200-r1-fp4-explore"
 LEFT_OUT = f"1 template left out ({TEMPLATE}): ask with -m explore --shape ISL/OSL"
 
@@ -63,13 +62,13 @@ def test_a_template_must_be_requested(
     assert {one.id for one in found.values()} == {"b200-shapes", "b200-own"} - templates
 
 
-@WORKERS
-def test_a_session_of_b200_measures_no_template(workers: Words) -> None:
+def test_a_session_of_b200_measures_no_template() -> None:
+    """Said by the main process too, where workers select."""
     words = ("-q", "perf_tests/test_offline_throughput.py", "-m")
-    status, output = pytest_in(ROOT, *words, "b200", "--collect-only", *workers)
+    status, output = pytest_in(ROOT, *words, "b200", "--collect-only")
     assert (status, f"perfgate: {LEFT_OUT}" in output) == (0, True), output
     assert TEMPLATE not in output.replace(LEFT_OUT, "")
-    status, output = pytest_in(ROOT, *words, "b200 and not nightly and not weekly", *workers)
+    status, output = pytest_in(ROOT, *words, "b200 and not nightly and not weekly", "-n", "1")
     says(output, LEFT_OUT, "no test of the suite was selected")
     assert status == 12
 
@@ -107,16 +106,15 @@ def test_unknown_markers_are_told(
 
 
 @pytest.mark.slow
-@WORKERS
-def test_an_unknown_marker_ends_a_strict_session(workers: Words, tmp_path: Path) -> None:
-    words = ("-m", "b20", "--run-dir", str(tmp_path / "run"), *workers)
+def test_an_unknown_marker_ends_a_strict_session_and_is_told_once(tmp_path: Path) -> None:
+    words = ("-m", "b20", "--run-dir", str(tmp_path / "run"))
     status, output = pytest_in(ROOT, *words)
     assert status == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {MEANT}\n" in output
     assert "collected" not in output
     assert not (tmp_path / "run" / "records.jsonl").exists()
     lenient = ("-o", "addopts=-p no:cacheprovider -p no:dash", "-o", "strict_markers=false")
-    _, told = pytest_in(ROOT, "-m", "b20", *lenient, *workers)
+    _, told = pytest_in(ROOT, "-m", "b20", *lenient, "-n", "1")
     assert told.count(f"perfgate: {MEANT}") == 1
     assert "INTERNALERROR" not in output + told
 

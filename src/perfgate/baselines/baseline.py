@@ -61,7 +61,7 @@ class BuildSource:
         return self.image_id or self.image
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """``nvcr.io/…:1.2.0, PERFGATE_PROGRAM_TRTLLM_SERVE=/opt/a``, as a command line has it."""
         image = self.image if self.image_to_start.startswith(_ID) else self.image_to_start
         parts = [image, self.prefix, *(f"{name}={call}" for name, call in self.programs.items())]

@@ -40,7 +40,7 @@ def keep(store: Store, found: Sequence[Baseline], *, fresh: bool) -> tuple[list[
         for one in found:
             path = store.path(one.hardware, one.scenario, one.engine.commit)
             before = None if fresh or not path.is_file() else _read(path)
-            unlike = unlike_before(before, one) if before else ()
+            unlike = mismatches_with(before, one) if before else ()
             if before is not None and unlike:
                 counted_not = counted(before.sessions, "session")
                 notes.append(
@@ -133,7 +133,7 @@ def recorded_from(entries: Mapping[str, Entry]) -> str:
     return f"recorded from {'run' if len(names) == 1 else 'runs'} {', '.join(names)}"
 
 
-def unlike_before(before: Baseline, now: Baseline) -> tuple[str, ...]:
+def mismatches_with(before: Baseline, now: Baseline) -> tuple[str, ...]:
     """The facts in which a candidate differs from the one before it; empty: none."""
     if before.engine != now.engine:
         return (f"engine: measured {now.engine}, candidate {before.engine}",)

@@ -74,10 +74,10 @@ def newest_release(baselines: Iterable[One], build: EngineBuild) -> One | None:
     """The baseline of the newest final release that is not newer than `build`; None: no such."""
     under_test = _version(build.version)
     found = [
-        (version, one.accepted_at, one.engine.commit, one)
-        for one in baselines
-        if one.retired is None
-        and (version := _version(one.engine.version)) is not None
+        (version, baseline.accepted_at, baseline.engine.commit, baseline)
+        for baseline in baselines
+        if baseline.retired is None
+        and (version := _version(baseline.engine.version)) is not None
         and not (version.is_prerelease or version.is_devrelease or version.local)
         and (under_test is None or version <= under_test)
     ]
@@ -92,7 +92,7 @@ def is_newer(one: Choosable, build: EngineBuild) -> bool:
 
 def in_order(baselines: Sequence[One]) -> list[One]:
     """Oldest first: by version and then date; by date alone where a version cannot be read."""
-    return sorted(baselines, key=_order([one.engine.version for one in baselines]))
+    return sorted(baselines, key=_order([baseline.engine.version for baseline in baselines]))
 
 
 def newest_build(baselines: Sequence[One]) -> EngineBuild:

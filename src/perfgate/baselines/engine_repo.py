@@ -131,7 +131,7 @@ class EngineRepo:
                 self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
                 for name in names
             )
-            found = (one.stdout.strip() for one in answers if one.is_good)
+            found = (answer.stdout.strip() for answer in answers if answer.is_good)
             self._known[commit] = next(found, None)
         return self._known[commit]
 

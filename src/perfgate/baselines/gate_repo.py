@@ -111,7 +111,7 @@ class GateRepo:
             return  # there are none yet
         self._here("read-tree", f"--prefix={name}/", f"{self.last}:{name}")
         self._here("checkout-index", "--all")
-        links = [one for one in self.baselines.rglob("*") if one.is_symlink()]
+        links = [path for path in self.baselines.rglob("*") if path.is_symlink()]
         if links:
             raise InputError(
                 "a baseline that is no regular file",

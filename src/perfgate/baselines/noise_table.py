@@ -62,7 +62,7 @@ def noise_table(
             for number, one in enumerate(run.series)
             if one.own == own and (run.run, one.scenario, one.probe, one.build) not in held
         ]
-    return [one for one in rows if _is_like(one.machine, machine)], [*damaged, *unread]
+    return [row for row in rows if _is_like(row.machine, machine)], [*damaged, *unread]
 
 
 def _is_like(facts: Mapping[str, str], machine: Mapping[str, str] | None) -> bool:
@@ -71,8 +71,8 @@ def _is_like(facts: Mapping[str, str], machine: Mapping[str, str] | None) -> boo
 
 def _of_baselines(baselines: Sequence[Baseline]) -> Iterator[NoiseSeries]:
     by_scenario: dict[str, list[Baseline]] = defaultdict(list)
-    for one in baselines:
-        by_scenario[one.scenario].append(one)
+    for baseline in baselines:
+        by_scenario[baseline.scenario].append(baseline)
     for of_scenario in by_scenario.values():
         for level in _levels(of_scenario):
             sessions: dict[tuple[str, str], list[tuple[str, NoiseSeries]]] = defaultdict(list)
@@ -110,7 +110,7 @@ def _levels(baselines: Sequence[Baseline]) -> Iterator[list[Baseline]]:
 def _sessions(entry: Entry) -> list[list[BaselineRun]]:
     """The starts behind an entry, in time, run by run."""
     by_run: dict[str, list[BaselineRun]] = defaultdict(list)
-    for start in sorted(entry.runs, key=lambda one: one.started):
+    for start in sorted(entry.runs, key=lambda run: run.started):
         by_run[start.run].append(start)
     return list(by_run.values())
 

@@ -347,13 +347,13 @@ def _note_unfinished(folder: RunFolder, found: Mapping[str, _Found], ended: set[
 
 def _unwaived(line: VerdictRecord) -> Verdict:
     """The verdict without regard to waivers: a loss that is let through is not accepted by that."""
-    waived = any(one.waiver for one in line.judgements)
+    waived = any(judgement.waiver for judgement in line.judgements)
     return Verdict.REGRESSION if waived else line.verdict
 
 
 def _is_shifted(line: VerdictRecord) -> bool:
     """Whether a verdict rests on the machine having been slower than in the baseline's sessions."""
-    return any(one.mark == "HOST_SHIFT" for one in line.judgements)
+    return any(judgement.mark == "HOST_SHIFT" for judgement in line.judgements)
 
 
 def _is_claim(line: VerdictRecord | SkippedRecord) -> bool:
@@ -402,7 +402,9 @@ def _entries(scenario: str, found: _Found) -> dict[str, Entry]:
     if len(found.engines) > 1:
         raise InputError(
             f"the runs measured more than one engine build: {scenario}",
-            found=", ".join(f"{one.name} {one.version} ({one.commit})" for one in found.engines),
+            found=", ".join(
+                f"{engine.name} {engine.version} ({engine.commit})" for engine in found.engines
+            ),
             expected="runs of one commit",
             hint="record the runs of each commit separately",
         )
@@ -457,5 +459,5 @@ def _baseline(scenario: str, found: _Found, entries: Mapping[str, Entry]) -> Bas
         reason=recorded_from(entries),
         entries=entries,
         verdicts={label: worst(verdicts).value for label, verdicts in found.verdicts.items()},
-        source=max(found.sources, key=lambda one: one[0])[1] if found.sources else None,
+        source=max(found.sources, key=lambda source: source[0])[1] if found.sources else None,
     )

@@ -118,6 +118,6 @@ def _questions(baseline: Baseline) -> set[Questions]:
     return {
         questions_of(metric, given)
         for entry in baseline.entries.values()
-        for one in entry.runs
-        for metric, given in one.answers.items()
+        for run in entry.runs
+        for metric, given in run.answers.items()
     }

@@ -183,8 +183,8 @@ class Store:
             if baseline.retired is None and not choosing.is_newer(baseline, build):
                 why = f"pinned by {pinned.by} on {pinned.at[:10]}: {pinned.reason}"
                 return _alone(baseline, why)
-            why_not = "was retired" if baseline.retired else "is newer than the build"
-            lapsed = f"; the pinned one, {pinned.commit}, {why_not}"
+            skip_reason = "was retired" if baseline.retired else "is newer than the build"
+            lapsed = f"; the pinned one, {pinned.commit}, {skip_reason}"
         release = choosing.newest_release(found, build)
         if release is None:
             return None

@@ -161,7 +161,7 @@ def estimate(
     from perfgate.judging.forecast.forecast import forecast_scenario
 
     # A first answer leaves no run in a baseline; it takes seconds, and is left out.
-    scenario, timed = tools.scenario, [one for one in probes if not one.is_smoke]
+    scenario, timed = tools.scenario, [probe for probe in probes if not probe.is_smoke]
     cost: Cost | None = None
     with suppress(PerfgateError):  # which the campaign says
         found = forecast_scenario(scenario, timed, tools.build, session.machine, session.repo)
@@ -219,7 +219,7 @@ def scenario_seconds(scenario: Scenario, baselines: Sequence[Baseline]) -> Scena
         baselines: all that are stored of it.
     """
     limits = scenario.limits
-    usual = [one for one in baselines if one.retired is None]
+    usual = [baseline for baseline in baselines if baseline.retired is None]
     newest_first = [*reversed(in_order(usual))] if usual else []
     measured = [one for one in all_probes(scenario) if not one.is_smoke]
     recorded = [_recorded(probe, newest_first) for probe in measured]
@@ -251,8 +251,10 @@ def stored_seconds(scenarios: Iterable[Scenario]) -> dict[str, ScenarioSeconds]:
     """
     store = suite_store()
     return {
-        one.id: scenario_seconds(one, store.of_scenario(one.hardware.label, one.id))
-        for one in scenarios
+        scenario.id: scenario_seconds(
+            scenario, store.of_scenario(scenario.hardware.label, scenario.id)
+        )
+        for scenario in scenarios
     }
 
 
@@ -260,7 +262,7 @@ def _recorded(probe: Probe, newest_first: Sequence[Baseline]) -> float | None:
     """What the newest baseline that has a probe says of the seconds of its measurements."""
     for baseline in newest_first:
         entry = baseline.entries.get(probe.label)
-        found = [] if entry is None else [one.seconds for one in entry.runs if one.seconds]
+        found = [] if entry is None else [run.seconds for run in entry.runs if run.seconds]
         if found:
             return fmean(found)
     return None

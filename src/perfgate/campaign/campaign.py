@@ -187,7 +187,7 @@ class Campaign:
             self._schedule = AB_BLOCKS if self._both_up else AB
             looks = (OWN_NOISE_RULE if gate.noise == "measured" else AB_RULE).looks[0]
         elif state.due:
-            if not state.takes_turns:
+            if not state.is_interleaved:
                 self._schedule = around_own_reference(gate.reference_starts)
             elif self._both_up:
                 self._schedule = BLOCKS

@@ -29,9 +29,9 @@ from perfgate.judging.assembly.judgement import (
     ProbeEvidence,
     Reference,
     ab_input,
+    is_interleaved,
     probe_input,
     smoke_input,
-    takes_turns,
 )
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.references import References
@@ -81,7 +81,7 @@ class ProbeState:
     @property
     def in_blocks(self) -> bool:
         """Whether load took turns on its build and another in short blocks."""
-        return any(FACT in one.facts for one in self.measurements)
+        return any(FACT in measurement.facts for measurement in self.measurements)
 
     @property
     def controls(self) -> Mapping[Against, Mapping[int, Measurement]]:
@@ -147,14 +147,14 @@ class CampaignState:
     def rule(self) -> Rule:
         """The session's rule, with the most fresh starts that the scenario allows."""
         most = self.scenario.gate.max_starts
-        if not self.takes_turns:
+        if not self.is_interleaved:
             most = min(most, self.session.rule.max_runs)
         return replace(self.session.rule, max_runs=most)
 
     @property
-    def takes_turns(self) -> bool:
+    def is_interleaved(self) -> bool:
         """Whether this session's references take turns with the build under test."""
-        return takes_turns(self.scenario) and bool(self.due)
+        return is_interleaved(self.scenario) and bool(self.due)
 
     def serves(self, role: StartRole) -> tuple[Probe, ...]:
         """The probes that a start of this role would serve."""
@@ -271,7 +271,7 @@ class CampaignState:
             probe,
             **judged.of_outcome(),
             measurements=state.measurements,
-            compared_with=state.comparison.in_words,
+            compared_with=state.comparison.description,
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self.session.injections),
@@ -321,7 +321,7 @@ class CampaignState:
 
     def _kept_waivers(self) -> str:
         """The run's copy of the file of waivers; empty: none is for this scenario."""
-        own = [one for one in self.session.waivers if one.scenario == self.scenario.id]
+        own = [waiver for waiver in self.session.waivers if waiver.scenario == self.scenario.id]
         return keep_waivers(self.session.run.path, own[0].file) if own else ""
 
     def _curve_input(self, sweep: SweepProbe) -> JudgeInput | None:
@@ -351,7 +351,9 @@ class CampaignState:
 
     def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
         starts = self.controls.starts
-        return [self._evidence(one, starts(self.states[one].controls)) for one in sweep.probes]
+        return [
+            self._evidence(probe, starts(self.states[probe].controls)) for probe in sweep.probes
+        ]
 
     def _evidence(self, probe: Probe, controls: ControlStarts) -> ProbeEvidence:
         state, facts = self.states[probe], self.references.fingerprint(probe)

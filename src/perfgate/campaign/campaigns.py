@@ -11,7 +11,7 @@ from perfgate.campaign.budget import Estimate, estimate, stored_seconds
 from perfgate.campaign.builds.build import AbBuilds, other_build, tools_under_test, verify
 from perfgate.campaign.builds.words import inject, parse_injection
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.claim_sides import ClaimSides
+from perfgate.campaign.claim_runner import ClaimRunner
 from perfgate.campaign.schedule import totals
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.campaign.session import Session
@@ -66,7 +66,7 @@ class Campaigns:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._groups: dict[str, Group] = {}
-        self._claims = ClaimSides(session, self)
+        self._claims = ClaimRunner(session, self)
         self._refused: set[str] = set()
 
     def select(self, selected: Mapping[str, Selected]) -> None:
@@ -79,7 +79,7 @@ class Campaigns:
             InputError: an injection names no setting of a selected scenario.
         """
         measured = {test: one for test, one in selected.items() if self._beside_ab(one) is None}
-        self._claims = ClaimSides(self.session, self, measured.values())
+        self._claims = ClaimRunner(self.session, self, measured.values())
         kept, ab = self.session.kept, self.session.ab
         changes = [self.session.injections]
         if ab is not None:
@@ -108,16 +108,16 @@ class Campaigns:
             kind = "the curve of a sweep is held against a baseline"
         return f"not judged in an A/B: {kind}"
 
-    def why_not(self, one: Selected) -> str | None:
+    def skip_reason(self, one: Selected) -> str | None:
         """Why it cannot be run: what this machine lacks, or time; None if it can."""
         if self._kept(one) is not None:
             return None
         if (reason := self._beside_ab(one)) is not None:
             return reason
         if isinstance(one, ClaimProbe):
-            return self._claims.why_not(one) or self._out_of_time(one)
+            return self._claims.skip_reason(one) or self._out_of_time(one)
         is_kept = one.scenario.id in self.session.kept.groups
-        return (None if is_kept else self.lacking(one.scenario)) or self._out_of_time(one)
+        return (None if is_kept else self.missing_hardware(one.scenario)) or self._out_of_time(one)
 
     def _out_of_time(self, one: Selected) -> str | None:
         """Why no group that it needs is begun within the session's budget; None: there is time.
@@ -162,7 +162,7 @@ class Campaigns:
         own = self._groups[name].campaign
         return [one for one in (own, *self._claims.turns_of(name)) if one and one.has_run]
 
-    def lacking(self, scenario: Scenario) -> str | None:
+    def missing_hardware(self, scenario: Scenario) -> str | None:
         """What this machine lacks for a scenario; None: nothing."""
         if not self.session.synthetic:
             if not self.session.launcher.here:
@@ -229,7 +229,7 @@ class Campaigns:
 
     def _record_group(self, group: Group, campaigns: Sequence[Campaign]) -> None:
         scenario = group.scenario
-        starts, seconds = totals(one.starts for one in campaigns)
+        starts, seconds = totals(campaign.starts for campaign in campaigns)
         self.session.run.record(
             GroupRecord(
                 scenario=scenario.id,
@@ -290,7 +290,7 @@ class Campaigns:
             a, b = (other_build(scenario, self.session, one) for one in (ab.a, ab.b))
             builds = AbBuilds(a, b)
         tools = self.toolchain(scenario) if builds is None else builds.b.tools
-        probes = [one for one in group.probes if tools.missing_for(one) is None]
+        probes = [probe for probe in group.probes if tools.missing_for(probe) is None]
         return Campaign(probes, tools, self.session, ab=builds)
 
     def build_of(self, scenario: Scenario) -> EngineBuild:

@@ -51,7 +51,9 @@ class KeptResults:
             subject: what the test is about.
             probes: what is measured for it.
         """
-        record = next((one for one in self.verdicts.values() if one.name == subject.id), None)
+        record = next(
+            (verdict for verdict in self.verdicts.values() if verdict.name == subject.id), None
+        )
         if record is None:
             return None
         return replayed(record, subject, self._measured(probes[0])[: record.starts])
@@ -67,9 +69,9 @@ class KeptResults:
 
     def _measured(self, probe: Probe) -> list[Measurement]:
         return [
-            one.measurement
-            for one in self.measurements
-            if (one.scenario, one.probe) == (probe.scenario.id, probe.label)
+            measurement.measurement
+            for measurement in self.measurements
+            if (measurement.scenario, measurement.probe) == (probe.scenario.id, probe.label)
         ]
 
 
@@ -78,7 +80,7 @@ def kept_of(records: Sequence[Record]) -> KeptResults:
 
     A group is not finished while one of its probes was skipped, e.g. for a missing evaluator.
     """
-    skipped = {(one.scenario, one.probe) for one in records_of(SkippedRecord, records)}
+    skipped = {(record.scenario, record.probe) for record in records_of(SkippedRecord, records)}
     groups = {
         group.scenario: group
         for group in records_of(GroupRecord, records)
@@ -190,7 +192,7 @@ def require_same_groups(
         InputError: a build is not known, or the build or the scenario is another one.
     """
     for name, group in groups.items():
-        content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
+        content = {probe.label: probe.content_hash() for probe in all_probes(scenarios[name])}
         try:
             engine = build_of(scenarios[name])
         except PerfgateError as error:

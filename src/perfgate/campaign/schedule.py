@@ -159,7 +159,7 @@ def next_start(state: LoopState) -> StartRequest | None:
 
 def _beside(schedule: Schedule, probes: tuple[Probe, ...]) -> StartRequest | None:
     """The start of the other build that is up with one: of a reference, load alone is measured."""
-    measured = tuple(one for one in probes if one.is_load or schedule.beside != "reference")
+    measured = tuple(probe for probe in probes if probe.is_load or schedule.beside != "reference")
     return StartRequest(schedule.beside, measured) if schedule.beside and measured else None
 
 

@@ -38,7 +38,7 @@ def measured_scenarios(selected: Iterable[Selected]) -> frozenset[str]:
     """
     tests = tuple(selected)
     own = {one.scenario.id for one in tests if not isinstance(one, ClaimProbe)}
-    sides = (one.claim.sides for one in tests if isinstance(one, ClaimProbe))
+    sides = (test.claim.sides for test in tests if isinstance(test, ClaimProbe))
     return frozenset(own.union(*(names for names in sides if own.isdisjoint(names))))
 
 

@@ -19,7 +19,11 @@ from perfgate.core.files import json_text
 from perfgate.core.measurement import Json
 from perfgate.core.programs.raw_log import lines_with
 from perfgate.engines.base import Endpoint, Engine
-from perfgate.engines.in_force import InForce, not_established, require_in_force
+from perfgate.engines.effective_settings import (
+    EffectiveSettings,
+    not_established,
+    require_effective_settings,
+)
 from perfgate.launchers.base import Exit, Job
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Limits, Scenario
@@ -274,11 +278,13 @@ def settings_facts(
     engine = tools.engine
     words, logs = engine.settings_words, (program.stderr, program.stdout)
     telling = (line for log in logs if words for _, line in lines_with(log, words))
-    found = engine.in_force(scenario, told, telling) if engine.in_force else None
+    found = (
+        engine.effective_settings(scenario, told, telling) if engine.effective_settings else None
+    )
     if found is not None:
-        return require_in_force(scenario, found)
+        return require_effective_settings(scenario, found)
     can_tell = engine.settings_paths or words
-    return not_established(scenario, InForce({})) if can_tell else {}
+    return not_established(scenario, EffectiveSettings({})) if can_tell else {}
 
 
 def told_settings(engine: Engine, endpoint: Endpoint) -> Mapping[str, Json]:

@@ -118,10 +118,10 @@ def groups_of(selected: Iterable[Selected]) -> list[tuple[str, ...]]:
     tests = tuple(selected)
     measured = measured_scenarios(tests)
     group = {name: {name} for name in measured}
-    for one in tests:
-        if not isinstance(one, ClaimProbe):
+    for test in tests:
+        if not isinstance(test, ClaimProbe):
             continue
-        joined = set().union(*(group[side] for side in one.claim.sides if side in measured))
+        joined = set().union(*(group[side] for side in test.claim.sides if side in measured))
         for name in joined:
             group[name] = joined
     return sorted({tuple(sorted(names)) for names in group.values()})
@@ -279,7 +279,11 @@ def matrix_of(
     rows: list[MatrixRow] = []
     warnings: list[str] = []
     for gpu in gpus:
-        markers = (hardware_marker(one) for one in suite.scenarios if one.hardware.gpu == gpu)
+        markers = (
+            hardware_marker(scenario)
+            for scenario in suite.scenarios
+            if scenario.hardware.gpu == gpu
+        )
         marker = next(markers, None)
         if marker is None:
             continue
@@ -320,7 +324,7 @@ def _rows(
 ) -> list[tuple[MatrixRow, int]]:
     """The rows of one kind of GPU, each with the minutes that it may take."""
     groups = groups_of(selected)
-    by_id = {one.id: one for one in scenarios}
+    by_id = {scenario.id: scenario for scenario in scenarios}
     about = {probe.scenario.id for test in selected for probe in probes_of(test)}
     seconds = stored_seconds(by_id[name] for name in sorted(about))
     of = min(shards, len(groups))

@@ -100,7 +100,7 @@ class Starter:
             counts.disturbed |= failed.disturbed
         if not (counts.disturbed and role in KEEPS_ITS_PLACE and self.starts.repeats(role)):
             return True
-        lost = tuple(one for one in probes if self.state.lacks(one, role, counts.number))
+        lost = tuple(probe for probe in probes if self.state.lacks(probe, role, counts.number))
         beside = request.beside and replace(request.beside, probes=lost)
         return not lost or self.start(replace(request, probes=lost, beside=beside))
 
@@ -115,7 +115,9 @@ class Starter:
         """The start with that of another build beside it."""
         counts = self._begin(other.role, other.probes)
         beside = self._bring_up(counts, other.probes, stack, start.setup.lease)
-        is_first = not any(self.state.states[one].measured for one in other.probes if one.is_load)
+        is_first = not any(
+            self.state.states[probe].measured for probe in other.probes if probe.is_load
+        )
         whole = is_first and start.scenario.gate.whole_load
         return replace(start, beside=beside, whole_load=whole)
 
@@ -242,7 +244,7 @@ class Starter:
             lease=setup.lease.plain(),
             engine=build.tools.build,
             fingerprint=dict(self.references.fingerprint(probe, build.tools)),
-            injected=tuple(str(one) for one in build.injections),
+            injected=tuple(str(injection) for injection in build.injections),
             source=to_plain(source),
             synthetic=synthetic,
             **vars(measured),
@@ -287,11 +289,11 @@ def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | 
         controls: whose build it is a control of; None: it is of the build under test.
     """
     open_ones = [
-        (probe, one)
+        (probe, judgement)
         for probe, state in states
         if state.judged is not None
-        for one in state.judged.judgements
-        if one.needs_more_runs and controls in (None, one.against)
+        for judgement in state.judged.judgements
+        if judgement.needs_more_runs and controls in (None, judgement.against)
     ]
     who = "" if controls is None else f"control, the {controls}'s build: "
     if not open_ones:

@@ -126,7 +126,7 @@ def _status(words: Sequence[str]) -> int:
             return ExitStatus.UNWRITABLE
         if error.filename is None:
             return _internal_error(error)
-        # Not foreseen where it happened, but no bug: a right, a device, a path.
+        # Not expected where it happened, but no bug: a right, a device, a path.
         print(f"perfgate: {error.filename}: {error.strerror}", file=sys.stderr)
         return WRONG_USAGE
     except KeyboardInterrupt:

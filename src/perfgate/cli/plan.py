@@ -29,8 +29,7 @@ from perfgate.judging.forecast.simulation import TRIALS, odds, two_builds
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.paired import ab_rule
 from perfgate.machine.hardware import detect
-from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import BuildOverride
+from perfgate.plan.toolchain import BuildOverride, uncovered
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.scenarios.scenario import Claim, Scenario
 

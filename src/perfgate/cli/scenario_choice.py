@@ -11,9 +11,7 @@ from perfgate.core.files.paths import scenario_folders
 from perfgate.core.programs.environment_variables import unknown_variables
 from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.plan.registered import registered
-from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import said_of
+from perfgate.plan.toolchain import option_for, registered, uncovered
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.marker_expression import parse
@@ -161,7 +159,7 @@ def build_of(scenario: Scenario, version: str | None) -> EngineBuild:
         InputError: the given release is none.
     """
     name = scenario.engine.name
-    if said := said_of(name, version, alone=True):
+    if said := option_for(name, version, alone=True):
         version = f"{name}={said}"
     warn(uncovered([scenario], version))
     version = said or scenario.source.engine_version

@@ -20,6 +20,7 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Scenario, Workload
 
 _PACKAGE_WITHIN_S = 30.0
+_VERSION_WITHIN_S = 120.0  # some import all that they have before they tell it
 
 
 def with_asked(measured: Measurement, point: LoadPoint) -> Measurement:
@@ -108,13 +109,13 @@ class Offline(MeasuringProgram):
         """
 
 
-def program_version(program: Program, locations: Locations, within_s: float) -> str:
+def program_version(program: Program, locations: Locations) -> str:
     """The last word that a program prints for ``--version``.
 
     Raises:
         MissingProgram: it is not installed, fails or prints nothing.
     """
-    answer = locations.ask((*locations.find(program), "--version"), within_s)
+    answer = locations.ask((*locations.find(program), "--version"), _VERSION_WITHIN_S)
     words = answer.stdout.split()
     if not answer.is_good or not words:
         why = "it printed nothing" if answer.is_good else answer.trouble

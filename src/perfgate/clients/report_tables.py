@@ -20,9 +20,6 @@ from perfgate.scenarios.scenario import Workload
 # Programs divide by durations that they take at slightly different moments; AIPerf's differ by
 # some 0.1 %.
 SLACK = 0.01
-# The mean of per-request rates may exceed the rate of the whole at concurrency 1: 0.7 % in NVIDIA's
-# own DeepSeek-V3.2 min-latency report.
-PER_USER_SLACK = 0.1
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
 _LONGEST_NUMBER = 300  # characters
@@ -238,20 +235,9 @@ def require_ordered(metrics: Mapping[str, float]) -> None:
     Raises:
         RunError: ``no_metrics``, with both numbers.
     """
-    chains: list[tuple[float, tuple[str, ...]]] = [
-        (PER_USER_SLACK, ("output_throughput_per_user", "output_throughput")),
-        (SLACK, ("output_throughput_per_gpu", "output_throughput")),
-        # No answer has less than one token.
-        (SLACK, ("request_throughput", "output_throughput", "total_token_throughput")),
-        (SLACK, ("ttft_mean_ms", "mean_request_latency_ms")),
-    ]
-    chains += [
-        (SLACK, tuple(f"{short}_{point}_ms" for point in ("median", "p90", "p95", "p99")))
-        for short in LATENCIES
-    ]
-    for slack, chain in chains:
-        for lower, upper in pairwise(name for name in chain if name in metrics):
-            if metrics[lower] > metrics[upper] * (1 + slack):
+    for chain in _ROWS["order"]:
+        for lower, upper in pairwise(name for name in chain["metrics"] if name in metrics):
+            if metrics[lower] > metrics[upper] * (1 + chain.get("slack", SLACK)):
                 raise contradiction(
                     f"{lower} {metrics[lower]:g} is more than {upper} {metrics[upper]:g}"
                 )

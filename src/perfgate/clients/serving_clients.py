@@ -42,7 +42,6 @@ LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all reques
 SPECIAL_TOKENS = 2  # … or so many tokens: those that a tokenizer adds, or an encoder joins
 _COMPLETIONS_PATHS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 _PERCENTILES = "90,95,99"
-_VERSION_WITHIN_S = 120
 _CONFIGURATION = "server_info"  # of the server that sglang.bench_serving measured
 
 
@@ -301,7 +300,7 @@ class VllmBench(VllmBenchmarkServing):
         try:
             return super().version(locations)
         except MissingProgram:
-            return program_version(self.program, locations, _VERSION_WITHIN_S)
+            return program_version(self.program, locations)
 
 
 @client("sglang-bench")

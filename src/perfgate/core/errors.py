@@ -4,7 +4,7 @@ The classes of failure are in failure_classes.toml: what each means, and a perso
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,25 @@ class InputError(PerfgateError):
             hides = self.field is not None and is_secret(self.field)
             shown.insert(1, f"  found: {MASK if hides else redact(str(self.found))}")
         return "\n".join(shown)
+
+
+def tabled_error(
+    table: Mapping[str, Mapping[str, Any]],
+    kind: str,
+    file: Path | None,
+    found: object = None,
+    **words: object,
+) -> InputError:
+    """An error whose texts are a row of a table: problem, field, expected, hint.
+
+    Args:
+        table: kind → its texts.
+        kind: of the error.
+        file, found: as `InputError` takes them.
+        words: what stands for the braces in the texts.
+    """
+    texts: dict[str, Any] = {part: text.format(**words) for part, text in table[kind].items()}
+    return InputError(file=file, found=found, **texts)
 
 
 class CannotDo(InputError):

@@ -73,7 +73,7 @@ class MeasuredBuild:
     digest: str = ""
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """``tensorrt-llm 1.3.0, commit 0a1b2c3, image example/engine:1.3.0, sha256:…``."""
         commit = "" if self.commit == self.version else f"commit {self.commit}"
         image = self.image and f"image {self.image}"
@@ -89,25 +89,25 @@ class MeasuredControl:
         against: whose build it is.
         build: that build, and the image that it was in; None: it could not be started.
         starts: controls of it behind a verdict, nothing disturbed.
-        why_not: why there are no more; empty: as many as were wanted.
+        skip_reason: why there are no more; empty: as many as were wanted.
         note: what a person should know of that build; empty: nothing.
     """
 
     against: Against
     build: MeasuredBuild | None
     starts: Count
-    why_not: str = ""
+    skip_reason: str = ""
     note: str = ""
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """``tensorrt-llm 1.2.0, commit 0a1b2c3, 2 starts``, or why there is none."""
         words = "none"
         if self.build is not None:
-            words = f"{self.build.in_words}, {counted(self.starts, 'start')}"
+            words = f"{self.build.description}, {counted(self.starts, 'start')}"
         if self.against == "anchor":
             words = f"of the anchor: {words}"
-        aside = "; ".join(filter(None, (self.why_not, self.note)))
+        aside = "; ".join(filter(None, (self.skip_reason, self.note)))
         return f"{words} ({aside})" if aside else words
 
 

@@ -13,7 +13,7 @@ from perfgate.core.programs.locations import Locations
 from perfgate.core.programs.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.engines import weights
-from perfgate.engines.in_force import InForce
+from perfgate.engines.effective_settings import EffectiveSettings
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.release_tables import ReleaseTables
 from perfgate.scenarios.rules import Rule
@@ -106,15 +106,14 @@ class Engine(ABC):
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
         quantized_by_file: see `weights.model_facts`.
-        foreseen: see `known_limitations`; None: it has none.
         verify: asks the installed build whether it takes all that the commands give it, before
             anything is started on a GPU; raises InputError (an option, choice or key that it lacks)
             and RunError (the container that it is in cannot be had); None: its options never move.
-        in_force: what the running server's own answers say that it runs with, or that they say
-            nothing. It is given what was asked; what the server answered under the first of
-            `settings_paths` that tells something, and under ``path`` which one that was, or facts
-            of its own benchmark's report (empty: it answered nothing); and its log lines with one
-            of `settings_words`, in order. None: it says nothing.
+        effective_settings: what the running server's own answers say that it runs with, or that
+            they say nothing. It is given what was asked; what the server answered under the first
+            of `settings_paths` that tells something, and under ``path`` which one that was, or
+            facts of its own benchmark's report (empty: it answered nothing); and its log lines with
+            one of `settings_words`, in order. None: it says nothing.
         kept_tokenizer: makes the model's tokenizer once, in the cache's folder that it is given,
             and tells its folder; None: the model has it inside.
     """
@@ -134,9 +133,10 @@ class Engine(ABC):
     settings_paths: ClassVar[tuple[str, ...]] = ()
     settings_words: ClassVar[tuple[str, ...]] = ()
     quantized_by_file: ClassVar[bool] = False
-    foreseen: Callable[[Scenario, EngineBuild], tuple[str, ...]] | None = None
     verify: Callable[[EngineBuild, Sequence[Command], Locations], OptionsAnswer] | None = None
-    in_force: Callable[[Scenario, Mapping[str, Json], Iterable[str]], InForce | None] | None = None
+    effective_settings: (
+        Callable[[Scenario, Mapping[str, Json], Iterable[str]], EffectiveSettings | None] | None
+    ) = None
     kept_tokenizer: Callable[[Scenario, Path, Locations], str] | None = None
 
     @classmethod
@@ -204,12 +204,12 @@ class Engine(ABC):
         """
         return None if self.tables is None else self.tables.uncovered(version)
 
-    def known_limitations(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
+    def known_limitations(self, _scenario: Scenario, _build: EngineBuild) -> tuple[str, ...]:
         """What this build is known not to put in force, or to bound, told before any start.
 
         What the scenario says to be inert is left out.
         """
-        return self.foreseen(scenario, build) if self.foreseen else ()
+        return ()
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it; here: the public one."""

@@ -8,10 +8,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from perfgate.core.errors import InputError
+from perfgate.core.errors import tabled_error
 from perfgate.core.files import json_text
+from perfgate.core.files.remembered import toml_beside
 from perfgate.core.files.untrusted_files import read_input
 from perfgate.core.measurement import Json
 from perfgate.core.programs.locations import MODELS, Locations
@@ -26,6 +28,7 @@ NOT_QUANTIZED = "none"  # in a scenario: the key is null, or missing
 _DESCRIBING = ("config.json", QUANTIZATION, "model.safetensors.index.json")
 _GIB = 2**30
 _LARGEST_POINTER = 1024  # bytes; Git LFS: "must be less than 1024 bytes"
+_error = partial(tabled_error, toml_beside(__file__, "weights"))
 _ROUNDING_GIB = 1  # the documents give what `ls` prints, rounded to a whole number
 
 
@@ -86,12 +89,7 @@ def model_facts(
         digest = hashlib.sha256(model.name.encode()).hexdigest()
         return {"name": model.name, "source": "hub", "sha256": digest, "precision": precision}
     if not locations.on_paper and not any(model.path.iterdir()):
-        raise InputError(
-            "the folder of weights is empty",
-            file=model.path,
-            expected=f"the files of {model.name}",
-            hint=f"download the weights into it, or remove it from {MODELS}: then the name is used",
-        )
+        raise _error("empty", model.path, name=model.name, variable=MODELS)
     shards = sorted(model.path.glob("*.safetensors"))
     _check_shards(scenario, model.path, shards)
     if not locations.on_paper:
@@ -120,31 +118,18 @@ def _digest(folder: Path, shards: list[Path]) -> str:
 
 
 def _check_shards(scenario: Scenario, folder: Path, shards: list[Path]) -> None:
-    """The GB200 recipe's advice ("FAQ & Troubleshooting"): compare the folder, else fetch again."""
+    """As many as the documents say, and as large."""
     asked = scenario.model.weights
     if asked is None:
         return
-    hint = "delete the folder and download the weights again"
     if len(shards) != asked.shards:
         missing = _missing(shards, asked.shards)
-        raise InputError(
-            "the folder of weights is incomplete",
-            file=folder,
-            field=f"{scenario.id}.model.weights.shards",
-            found=f"{len(shards)} files *.safetensors" + (f"; no {missing}" if missing else ""),
-            expected=f"{asked.shards} shards",
-            hint=hint,
-        )
+        found = f"{len(shards)} files *.safetensors" + (f"; no {missing}" if missing else "")
+        raise _error("incomplete", folder, found, id=scenario.id, shards=asked.shards)
     gib = sum(file.stat().st_size for file in folder.iterdir() if file.is_file()) / _GIB
     if abs(gib - asked.gib) > _ROUNDING_GIB:
-        raise InputError(
-            "the folder of weights has another size",
-            file=folder,
-            field=f"{scenario.id}.model.weights.gib",
-            found=f"{gib:.1f} GiB" + _pointer(shards),
-            expected=f"{asked.gib} GiB, within {_ROUNDING_GIB}",
-            hint=hint,
-        )
+        found, within = f"{gib:.1f} GiB" + _pointer(shards), _ROUNDING_GIB
+        raise _error("another_size", folder, found, id=scenario.id, gib=asked.gib, within=within)
 
 
 def _pointer(shards: list[Path]) -> str:
@@ -173,50 +158,22 @@ def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) ->
     asked = dict(model.quantization or {})
     if not file.is_file():
         if asked or (is_needed and weights == "NVFP4"):
-            raise InputError(
-                "the checkpoint has no quantization config",
-                file=file,
-                field=f"{scenario.id}.model",
-                found="no such file",
-                expected=json.dumps({"quantization": asked or {"quant_algo": weights}}),
-                hint="download the checkpoint again, or put the file there",
-            )
+            needed = json.dumps({"quantization": asked or {"quant_algo": weights}})
+            raise _error("no_quantization", file, "no such file", id=scenario.id, asked=needed)
         return
     found = _quantization(file)
     for key, value in asked.items():
         if (says := found.get(key) or NOT_QUANTIZED) != value:
-            raise InputError(
-                "the checkpoint is quantized in another way",
-                file=file,
-                field=f"quantization.{key}",
-                found=says,
-                expected=value,
-                hint=_right_checkpoint(asked) if model.folder else "put the right checkpoint there",
-            )
+            step = _right_checkpoint(asked) if model.folder else "put the right checkpoint there"
+            raise _error("other_quantization", file, says, key=key, value=value, next_step=step)
     algorithm = str(found.get("quant_algo") or NOT_QUANTIZED)
     if weights and "quant_algo" not in asked and not algorithm.upper().startswith(weights):
-        raise InputError(
-            "the checkpoint's weights have another precision",
-            file=file,
-            field="quantization.quant_algo",
-            found=algorithm,
-            expected=f"{weights}, as {scenario.id}.model.precision says",
-            hint="put the right checkpoint there; a scenario that means this one says it under "
-            "model.quantization",
-        )
+        raise _error("other_precision", file, algorithm, id=scenario.id, weights=weights)
     cache = str(found.get("kv_cache_quant_algo") or "")
     own = scenario.engine.settings.kv_cache_dtype
     is_claimed = "kv_cache_quant_algo" not in asked and own not in (None, "auto")
     if is_needed and is_claimed and cache and cache.lower() != str(own).lower():
-        raise InputError(
-            "the checkpoint's KV cache has another type",
-            file=file,
-            field="quantization.kv_cache_quant_algo",
-            found=cache,
-            expected=f"{own}, as {scenario.id}.engine.settings.kv_cache_dtype says, or none",
-            hint="put the right checkpoint there; a scenario that overrides its type, which "
-            "releases before 1.3 refuse (#11487), says it under model.quantization",
-        )
+        raise _error("other_cache", file, cache, id=scenario.id, asked=own)
 
 
 def _quantization(file: Path) -> Mapping[str, Json]:
@@ -230,28 +187,16 @@ def _quantization(file: Path) -> Mapping[str, Json]:
         problem = "no key quantization"
     except (OSError, ValueError) as error:
         problem = error
-    raise InputError(
-        "not a quantization config",
-        file=file,
-        found=problem,
-        expected='{"quantization": {…}}',
-        hint="the file is cut or damaged: download it again",
-    )
+    raise _error("damaged_config", file, problem)
 
 
 def _require_folder_for_quantization(scenario: Scenario, locations: Locations) -> None:
     """Of a checkpoint that the hub has not: its folder has a name of its own."""
     asked, folder = scenario.model.quantization, scenario.model.folder
-    if not asked or folder is None or locations.on_paper:
-        return
-    raise InputError(
-        "this scenario needs a checkpoint whose quantization can be seen",
-        file=scenario.file,
-        field=MODELS,
-        found=f"no local folder for {folder}",
-        expected=f"a folder of models with {folder}",
-        hint=_right_checkpoint(asked),
-    )
+    if asked and folder is not None and not locations.on_paper:
+        found, step = f"no local folder for {folder}", _right_checkpoint(asked)
+        words = {"variable": MODELS, "folder": folder, "next_step": step}
+        raise _error("unseen", scenario.file, found, **words)
 
 
 def _right_checkpoint(asked: Mapping[str, str]) -> str:

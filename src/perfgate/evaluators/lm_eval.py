@@ -6,13 +6,14 @@ Its results are read by `lm_eval_results`. A repository may bring tasks of its o
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import yaml
+from msgspec import Struct
 
 from perfgate.clients.base import Target, package_version
 from perfgate.core.errors import InputError
 from perfgate.core.files.paths import packaged, repository, require_own
 from perfgate.core.files.untrusted_files import read_input
-from perfgate.core.measurement import Measurement
 from perfgate.core.programs.command import Command
 from perfgate.core.programs.locations import Locations
 from perfgate.core.programs.programs import LM_EVAL
@@ -54,6 +55,7 @@ class LmEval(Evaluator):
 
     # The log's tail is seldom the cause.
     diagnose = staticmethod(lm_eval_results.diagnose)
+    parse = staticmethod(lm_eval_results.parse)
 
     def version(self, locations: Locations) -> str:
         """See `Evaluator.version`; lm_eval does not tell it, so its Python is asked."""
@@ -87,10 +89,6 @@ class LmEval(Evaluator):
             # The data is in the repository: no network, and no cache that runs could share.
             env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(results / "huggingface")}
         return Command(tuple(argv), env)
-
-    def parse(self, task: AccuracyTask, folder: Path) -> Measurement:
-        """See `Evaluator.parse`."""
-        return lm_eval_results.parse(task, folder)
 
 
 def _model(target: Target, task: AccuracyTask, *, own: bool) -> dict[str, object]:
@@ -143,31 +141,31 @@ def _folders() -> tuple[Path, ...]:
     return (require_own(own), brought)
 
 
+class _Metric(Struct):
+    metric: str
+
+
+class _Filter(Struct):
+    name: str
+
+
+class _Task(Struct):
+    """What is read of a task's file; what else it holds (``!function``) is not looked at."""
+
+    metric_list: list[_Metric] = []
+    filter_list: list[_Filter] | None = None
+
+
 def _scores(file: Path) -> frozenset[str]:
     """The scores that a task's file names; none: another file has them, or it is no task's."""
     try:
         root = compose(read_input(file, LARGEST_FILE).decode(), file)
-    except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError):
+        # Every scalar as text, whatever its tag.
+        task = msgspec.convert(root and yaml.BaseLoader("").construct_document(root), _Task)
+    except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError, msgspec.ValidationError):
         return frozenset()  # lm_eval itself says what is wrong with a task
-    filters = _named("name", _field(root, "filter_list"))
-    metrics = _named("metric", _field(root, "metric_list"))
-    if len(metrics) > _MOST_NAMES or len(filters) > _MOST_NAMES:
+    metrics = [one.metric for one in task.metric_list]
+    filters = ["none"] if task.filter_list is None else [one.name for one in task.filter_list]
+    if max(len(metrics), len(filters)) > _MOST_NAMES:
         return frozenset()
-    has_filters = _field(root, "filter_list") is not None
-    return frozenset(
-        f"{metric}:{one}" for metric in metrics for one in (filters if has_filters else ["none"])
-    )
-
-
-def _named(key: str, node: yaml.Node | None) -> list[str]:
-    """The names that the mappings of a list have; none where one has no name."""
-    listed = node.value if isinstance(node, yaml.SequenceNode) else []
-    names = [_field(one, key) for one in listed]
-    texts = [name.value for name in names if isinstance(name, yaml.ScalarNode)]
-    return texts if len(texts) == len(names) else []
-
-
-def _field(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    """A field of a mapping; what else the file holds (``!function``) is not looked at."""
-    fields = node.value if isinstance(node, yaml.MappingNode) else []
-    return next((value for name, value in fields if name.value == key), None)
+    return frozenset(f"{metric}:{name}" for metric in metrics for name in filters)

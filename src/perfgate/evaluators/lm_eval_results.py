@@ -58,7 +58,7 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
     scores = _scores(report, task)
     sample_file = _only(folder, f"samples_{task.task}_*.jsonl")
     count = _require_asked(report, task)
-    samples = _samples(sample_file, {metric for metric, *_ in scores}, count * len(scores))
+    samples = _samples(sample_file, {one.metric for one in scores}, count * len(scores))
     metrics, answers = {}, {}
     facts: dict[str, Json] = {
         "evaluator": "lm_eval",
@@ -67,15 +67,37 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
         "questions": count,
         "fewshot": task.fewshot,
     }
-    for metric, filter_name, score, stderr in scores:
+    for _, metric, filter_name, score, stderr, *_ in scores:
         name = accuracy_name(task.task, metric, filter_name)
         rows = [row for row in samples if row.get("filter") == filter_name]
         answers[name] = answered(rows, metric, name, score, count)
         metrics[name] = score
-        facts[f"stderr:{metric}:{filter_name}"] = stderr
+        facts[f"stderr:{metric}:{filter_name}"] = _finite(stderr)
         invalid = sum(row.get("filtered_resps") == ["[invalid]"] for row in rows)
         facts[f"invalid_share:{filter_name}"] = invalid / count
     return Measurement(metrics, facts, answers)
+
+
+class Score(NamedTuple):
+    """One score: of a results file, or a row of a table, as text; a blank task is that above.
+
+    Attributes:
+        task: the task.
+        metric: what is told.
+        filter_name: what made an answer of the text.
+        value: the score.
+        stderr: its standard error; ``N/A`` or empty: none is told.
+        evidence: where it stands.
+        shots: examples before each question, where they stand beside it.
+    """
+
+    task: str
+    metric: str
+    filter_name: str
+    value: Any
+    stderr: Any
+    evidence: str
+    shots: str = ""
 
 
 def _only(folder: Path, pattern: str) -> Path:
@@ -117,29 +139,29 @@ def _object(value: Any, what: str) -> dict[str, Any]:
     return value
 
 
-def _scores(report: dict[str, Any], task: AccuracyTask) -> list[tuple[str, str, float, Json]]:
-    """Metric, filter, score and standard error of everything that is reported with one."""
+def _scores(report: dict[str, Any], task: AccuracyTask) -> list[Score]:
+    """Everything that is reported of a task with a score."""
     results = _object(report.get("results"), "results")
     if task.task not in results:
         raise RunError("no_metrics", f"no result of {task.task}", evidence=tuple(results)[:5])
     result = _object(results[task.task], task.task)
-    found = []
-    for key, metric, filter_name, value in _reported(result):
-        if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
-            raise RunError("incomplete", f"{key} of {task.task} is {value}, not a fraction")
-        stderr = _finite(result.get(f"{metric}_stderr,{filter_name}"))
-        found.append((metric, filter_name, float(value), stderr))
+    found = [*_reported(task.task, result)]
+    for _, metric, filter_name, value, *_ in found:
+        if not isinstance(value, int | float) or not 0 <= value <= 1:
+            score = f"{metric},{filter_name} of {task.task}"
+            raise RunError("incomplete", f"{score} is {value}, not a fraction")
     if not found:
         raise RunError("no_metrics", f"no score of {task.task}", evidence=tuple(result)[:5])
     return found
 
 
-def _reported(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
-    """Key, metric, filter and value of each score in a task's results."""
+def _reported(task: str, result: Mapping[str, Any]) -> Iterator[Score]:
+    """Each score in a task's results."""
     for key, value in result.items():
-        metric, comma, filter_name = key.partition(",")
+        metric, comma, name = key.partition(",")
         if comma and not metric.endswith("_stderr"):
-            yield key, metric, filter_name, value
+            stderr = result.get(f"{metric}_stderr,{name}")
+            yield Score(task, metric, name, value, stderr, f'"{key}": {json.dumps(value)}')
 
 
 def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
@@ -204,28 +226,6 @@ def answered(
     return found
 
 
-class Row(NamedTuple):
-    """One row of such a table, as it is printed; the task's name where the table leaves it blank.
-
-    Attributes:
-        task: the task.
-        filter_name: what made an answer of the text.
-        shots: examples before each question.
-        metric: what is told.
-        value: the score.
-        stderr: its standard error; ``N/A`` or empty: none is told.
-        line: where it stands.
-    """
-
-    task: str
-    filter_name: str
-    shots: str
-    metric: str
-    value: str
-    stderr: str
-    line: Line
-
-
 def is_table(lines: Sequence[Line]) -> bool:
     """Whether such a table begins somewhere in these lines."""
     return any(_is_head(_cells(line)) for line in lines)
@@ -245,10 +245,9 @@ def parse_tables(lines: Sequence[Line]) -> Measurement:
         RunError: ``no_metrics`` (no row, or a value that is no fraction) or ``truncated_output``.
     """
     facts: dict[str, Json] = {"evaluator": "lm_eval"}
-    scores: list[_Score] = []
+    scores: list[Score] = []
     for row in rows(lines):
-        value, stderr = number(row.value), number(row.stderr)
-        scores.append((row.task, row.metric, row.filter_name, value, stderr, row.line.evidence))
+        scores.append(row._replace(value=number(row.value), stderr=number(row.stderr)))
         facts["fewshot"] = _finite(number(row.shots))
     return _lone(scores, facts, "the table has no rows")
 
@@ -264,26 +263,19 @@ def parse_results(fields: Mapping[str, Any]) -> Measurement:
         "evaluator": "lm_eval",
         "evaluator_version": str(fields.get("lm_eval_version")),
     }
-    scores: list[_Score] = []
+    scores: list[Score] = []
     for task, result in _mapping(fields.get("results")).items():
-        for key, metric, filter_name, value in _reported(_mapping(result)):
-            stderr = result.get(f"{metric}_stderr,{filter_name}")
-            evidence = f'"{key}": {json.dumps(value)}'
-            scores.append((task, metric, filter_name, value, stderr, evidence))
+        scores += _reported(task, _mapping(result))
         counts = _mapping(_mapping(fields.get("n-samples")).get(task))
         if counts:
             facts[f"questions:{task}"] = counts.get("effective")
     return _lone(scores, facts, "the results file has no scores")
 
 
-_Score = tuple[str, str, str, object, object, str]
-"""Task, metric, filter, score, standard error, and where it stands."""
-
-
-def _lone(scores: Iterable[_Score], facts: dict[str, Json], none: str) -> Measurement:
+def _lone(scores: Iterable[Score], facts: dict[str, Json], none: str) -> Measurement:
     """Scores without samples."""
     metrics: dict[str, float] = {}
-    for task, metric, filter_name, value, stderr, evidence in scores:
+    for task, metric, filter_name, value, stderr, evidence, _ in scores:
         score, name = _fraction(value, evidence), accuracy_name(task, metric, filter_name)
         if not is_accuracy(name):
             message = f"no task, metric and filter: {name}"
@@ -296,8 +288,8 @@ def _lone(scores: Iterable[_Score], facts: dict[str, Json], none: str) -> Measur
     return Measurement(metrics, facts)
 
 
-def rows(lines: Sequence[Line]) -> Iterator[Row]:
-    """The rows below every head.
+def rows(lines: Sequence[Line]) -> Iterator[Score]:
+    """The rows of tables, below every head.
 
     Raises:
         RunError: ``truncated_output`` or ``no_metrics``, a row is not whole.
@@ -316,7 +308,7 @@ def rows(lines: Sequence[Line]) -> Iterator[Row]:
                 raise RunError(what, "a row of the table is incomplete", evidence=(line.evidence,))
             task = cells[0].lstrip("- ") or task
             _, _, filter_name, shots, metric, _, value, _, stderr = cells
-            yield Row(task, filter_name, shots, metric, value, stderr, line)
+            yield Score(task, metric, filter_name, value, stderr, line.evidence, shots)
 
 
 def _cells(line: Line) -> tuple[str, ...]:

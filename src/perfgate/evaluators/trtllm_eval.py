@@ -133,9 +133,9 @@ def parse(lines: Sequence[Line]) -> Measurement:
     """
     metrics: dict[str, float] = {}
     facts: dict[str, Json] = {"evaluator": EVALUATOR}
-    for name, score, line, about in _scores(lines):
+    for name, score, evidence, about in _scores(lines):
         if metrics.setdefault(name, score) != score:
-            raise RunError("no_metrics", f"{name} appears twice", evidence=(line.evidence,))
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
         facts |= about
     for line in lines:
         if seconds := _SECONDS.search(line.text):
@@ -149,8 +149,8 @@ def parse(lines: Sequence[Line]) -> Measurement:
     return Measurement(metrics, facts)
 
 
-def _scores(lines: Sequence[Line]) -> Iterator[tuple[str, float, Line, dict[str, Json]]]:
-    """Metric, fraction, the line that says it, and facts about it.
+def _scores(lines: Sequence[Line]) -> Iterator[tuple[str, float, str, dict[str, Json]]]:
+    """Metric, fraction, the line that says it, as evidence, and facts about it.
 
     In tables: the rows below each line that says that they are percent.
     """
@@ -161,26 +161,26 @@ def _scores(lines: Sequence[Line]) -> Iterator[tuple[str, float, Line, dict[str,
         for row in rows(lines[at + 1 : end]):
             if row.task != head["task"]:
                 message = f"the table below {head['task']} is of {row.task}"
-                raise RunError("no_metrics", message, evidence=(row.line.evidence,))
-            score = _fraction(row.value, row.line)
+                raise RunError("no_metrics", message, evidence=(row.evidence,))
+            score = _fraction(row.value, row.evidence)
             facts: dict[str, Json] = {"fewshot": int(row.shots)} if row.shots.isdecimal() else {}
             error = number(row.stderr)
             if error is not None and 0 < error < float("inf"):
                 facts[f"stderr:{task}:{row.metric}:{row.filter_name}"] = round(error / 100, 6)
                 # A mean of zeros and ones has the standard error √(p(1-p)/(n-1)), which tells n.
                 facts[f"questions:{task}"] = round(score * (1 - score) / (error / 100) ** 2) + 1
-            yield accuracy_name(task, row.metric, row.filter_name), score, row.line, facts
+            yield accuracy_name(task, row.metric, row.filter_name), score, row.evidence, facts
     for line in lines:
         if told := _MMLU.search(line.text):
             facts = {"questions:mmlu": int(told["questions"])}
             name = accuracy_name("mmlu", "accuracy", "none")
-            yield name, _fraction(told["value"], line), line, facts
+            yield name, _fraction(told["value"], line.evidence), line.evidence, facts
 
 
-def _fraction(value: str, line: Line) -> float:
-    percent = positive(value, line.evidence)
+def _fraction(value: str, evidence: str) -> float:
+    percent = positive(value, evidence)
     if percent > 100:
-        raise RunError("no_metrics", f"a score of {percent:g} percent", evidence=(line.evidence,))
+        raise RunError("no_metrics", f"a score of {percent:g} percent", evidence=(evidence,))
     return round(percent / 100, 6)  # four digits are printed at most
 
 

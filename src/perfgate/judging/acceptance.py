@@ -216,7 +216,7 @@ def history(
 def _changes(label: str, before: Entry | None, after: Entry) -> dict[str, float | None]:
     if before is None or before.differences(after.fingerprint):
         return {}
-    return {one.metric: one.change for one in compare(label, before, after).metrics}
+    return {metric.metric: metric.change for metric in compare(label, before, after).metrics}
 
 
 @dataclass(frozen=True)

@@ -167,8 +167,8 @@ class Job(ABC):
         """Whether one of its processes holds a listening TCP socket on `port`."""
         for process in self.processes():
             with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                for one in process.net_connections(kind="tcp"):
-                    if one.status == psutil.CONN_LISTEN and one.laddr.port == port:
+                for connection in process.net_connections(kind="tcp"):
+                    if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
                         return True
         return False
 

@@ -52,7 +52,7 @@ def launched(marks: set[str]) -> Iterator[Path]:
             continue
         try:
             variables = (folder / "environ").read_bytes().split(b"\0")
-            values = [one[len(MARK) :] for one in variables if one.startswith(MARK)]
+            values = [variable[len(MARK) :] for variable in variables if variable.startswith(MARK)]
             words = {word.decode() for value in values for word in value.split(b"/")}
             if words & marks and (folder / "comm").read_text().strip() != "srun":
                 yield folder

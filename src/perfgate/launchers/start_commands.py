@@ -40,9 +40,11 @@ def require_here(site: Site, started_by: Launcher, scenarios: Iterable[Scenario]
         InputError: there are commands, and a scenario is started on other nodes.
     """
     far = [
-        one.id
-        for one in scenarios
-        if not started_by.here or one.hardware.nodes > 1 or (one.launch and one.launch.by_slurm)
+        scenario.id
+        for scenario in scenarios
+        if not started_by.here
+        or scenario.hardware.nodes > 1
+        or (scenario.launch and scenario.launch.by_slurm)
     ]
     if not far or not has_commands(site):
         return

@@ -1,6 +1,6 @@
 """Toolchain: the programs that one scenario needs, found and asked for their versions once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,9 +10,10 @@ from perfgate.core.measurement import Json
 from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
-from perfgate.scenarios.extra_options import in_words
+from perfgate.scenarios.extra_options import describe_extra_options
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import SERVED_SMOKE, AccuracyTask, LoadPoint, Scenario
+from perfgate.scenarios.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class BuildOverride:
     commit: str | None = None
 
     def of(self, name: str) -> "BuildOverride":
-        """What is said of one engine, by its name; see `said_of`."""
-        return BuildOverride(said_of(name, self.version), said_of(name, self.commit))
+        """What is said of one engine, by its name; see `option_for`."""
+        return BuildOverride(option_for(name, self.version), option_for(name, self.commit))
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Toolchain:
             machine: the facts of the machine that speed depends on.
         """
         common = {"content": probe.content_hash(), "model": str(self.model_facts["sha256"])[:16]}
-        if extra := in_words(self.scenario.engine):  # in the hash, too: here for people
+        if extra := describe_extra_options(self.scenario.engine):  # for people; in the hash, too
             common["extra_options"] = extra
         program = self.program_of(probe)
         name = program.name if program else ""
@@ -169,7 +170,7 @@ class Toolchain:
         return {**common, "client": told, **machine}
 
 
-def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
+def option_for(name: str, text: str | None, *, alone: bool = False) -> str | None:
     """What ``--engine-version`` or ``--engine-commit`` say of one engine; None: nothing.
 
     Args:
@@ -183,6 +184,31 @@ def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
     if named:
         return value if before == name else None
     return None if engine[name].is_named and not alone else text
+
+
+def uncovered(scenarios: Iterable[Scenario], version: str | None) -> tuple[str, ...]:
+    """What is not known of the release, for each engine of the scenarios; empty: all is known.
+
+    Args:
+        scenarios: what is to be measured or rendered.
+        version: as ``--engine-version`` says it; None: the programs are asked.
+
+    Raises:
+        InputError: it is no release of one of the engines, or of none that is measured.
+    """
+    if version is None:
+        return ()
+    names = sorted({scenario.engine.name for scenario in scenarios})
+    meant = {name: said for name in names if (said := option_for(name, version))}
+    if names and not meant:
+        raise InputError(
+            "this release is of no engine that is measured",
+            field="engine version",
+            found=version,
+            expected=" or ".join(f"{name}=RELEASE" for name in names),
+            hint="a bare release is TensorRT-LLM's",
+        )
+    return tuple(told for name, said in meant.items() if (told := engine[name]().uncovered(said)))
 
 
 def toolchain_for(
@@ -214,3 +240,18 @@ def needs_server(scenario: Scenario) -> bool:
     """Whether anything of the scenario is measured on a running server."""
     tools = toolchain_for(scenario, Locations(on_paper=True))
     return not all(tools.is_offline(probe) for probe in all_probes(scenario))
+
+
+def registered() -> Vocabulary:
+    """The engines, clients and evaluators that scenarios may name at this moment.
+
+    One of a person's own counts once its module was imported.
+    """
+    return Vocabulary(
+        {name: cls.words() for name, cls in engine.items()},
+        tuple(client),
+        (SERVED_SMOKE, *(name for name, cls in client.items() if issubclass(cls, Offline))),
+        {name: cls.scores() for name, cls in evaluator.items()},
+        {name: cls.refused_extras for name, cls in engine.items()},
+        tuple(rule for cls in engine.values() for rule in cls.rules),
+    )

@@ -85,7 +85,9 @@ def statement(pack: Pack, check: ReleaseCheck, at: datetime) -> dict[str, Any]:
     tests = _tests_by_effect(check)
     return {
         "_type": _STATEMENT,
-        "subject": [{"name": one.name, "digest": dict(one.digest)} for one in subjects(check)],
+        "subject": [
+            {"name": subject.name, "digest": dict(subject.digest)} for subject in subjects(check)
+        ],
         "predicateType": _TEST_RESULT,
         "predicate": {
             "result": check.result,
@@ -154,7 +156,8 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
             "no_envelope", file=pack.path, found=str(error)
         ) from error
     message = pae(PAYLOAD_TYPE, envelope.payload)
-    signed = [one.sig for one in envelope.signatures]  # a keyid decides nothing: anybody writes one
+    # A keyid decides nothing: anybody writes one.
+    signed = [signature.sig for signature in envelope.signatures]
     signer = next(
         (key for key in keys if any(is_signed(key, one, message) for one in signed)), None
     )
@@ -193,17 +196,17 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
         ReleaseRefused: status INCOMPLETE: there is none with a digest.
     """
     wanted, found = check.policy.build, list(check.policy.subjects)
-    builds = [one.result.build for one in check.tests if one.result and one.result.build]
+    builds = [test.result.build for test in check.tests if test.result and test.result.build]
     candidates = [*_subjects(wanted.engine, wanted.commit or "", wanted.image or "", "")]
     for build in builds:
         if build.name == wanted.engine:
             candidates += _subjects(build.name, build.commit, build.digest, build.image)
-    for one in candidates:
-        if not any(one.digest.items() <= other.digest.items() for other in found):
-            found.append(one)
+    for candidate in candidates:
+        if not any(candidate.digest.items() <= other.digest.items() for other in found):
+            found.append(candidate)
     if found:
         return tuple(found)
-    told = ", ".join(dict.fromkeys(one.in_words for one in builds)) or "no build"
+    told = ", ".join(dict.fromkeys(one.description for one in builds)) or "no build"
     raise ReleaseStatus.INCOMPLETE.refusal("no_subject", found=told)
 
 
@@ -218,9 +221,9 @@ def _subjects(name: str, commit: str, digest: str, image: str) -> Iterator[Subje
 def _tests_by_effect(check: ReleaseCheck) -> dict[Effect, list[str]]:
     """Effect → names of tests as ``scenario/probe``; of one that two parts require, the worst."""
     worst: dict[str, Effect] = {}
-    for one in check.tests:
-        name = f"{one.scenario}/{one.test.removeprefix(f'{one.scenario}-')}"
-        worst[name] = max(worst.get(name, "pass"), one.effect, key=EFFECTS.index)
+    for test in check.tests:
+        name = f"{test.scenario}/{test.test.removeprefix(f'{test.scenario}-')}"
+        worst[name] = max(worst.get(name, "pass"), test.effect, key=EFFECTS.index)
     return {
         effect: sorted(name for name, found in worst.items() if found == effect)
         for effect in EFFECTS
@@ -233,9 +236,9 @@ def _configuration(pack: Pack, check: ReleaseCheck) -> Iterator[dict[str, Any]]:
         POLICY, check.policy.sha256, name=f"perfgate release policy: {pack.manifest.release}"
     )
     yield _file(MANIFEST, pack.manifest_sha256, mediaType="application/json")
-    for one in pack.manifest.files:
-        if one.role in get_args(Configuration) and one.path != POLICY:
-            yield _file(one.path, one.sha256, annotations={"role": one.role})
+    for file in pack.manifest.files:
+        if file.role in get_args(Configuration) and file.path != POLICY:
+            yield _file(file.path, file.sha256, annotations={"role": file.role})
 
 
 def _file(path: str, sha256: str, **more: Any) -> dict[str, Any]:

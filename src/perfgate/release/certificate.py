@@ -146,12 +146,12 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
         "rest": Counter(row.sign.word for row in rows[MOST_SCENARIOS:]),
         "warnings": _groups(check, "warn"),
         # each once, as the records name it (owner, limit, last day, reason)
-        "waivers": _grouped(("", said, one.test) for one in check.tests for said in one.waivers),
+        "waivers": _grouped(("", said, test.test) for test in check.tests for said in test.waivers),
         "not_covered": _not_covered(check),
         "roots": [
             (words, len(of_role), root_of(of_role))
             for role, words in _HASHED.items()
-            if (of_role := [one for one in files if one.role == role])
+            if (of_role := [file for file in files if file.role == role])
         ],
         "made_by": f"perfgate {version('perfgate')}, rule {RULE_VERSION}",
     }
@@ -169,8 +169,8 @@ def _sentences(found: Mapping[str, Any]) -> dict[str, Any]:
 def stamps(check: ReleaseCheck) -> list[str]:
     """The words that go across the page."""
     synthetic = any(
-        one.finding == Finding.SYNTHETIC or (one.result and one.result.synthetic)
-        for one in check.tests
+        test.finding == Finding.SYNTHETIC or (test.result and test.result.synthetic)
+        for test in check.tests
     )
     words = {"SYNTHETIC": synthetic, "FAILED": check.result == "FAILED"}
     return [word for word, holds in words.items() if holds]
@@ -184,8 +184,8 @@ def _by_finding(check: ReleaseCheck) -> str:
 def scenario_rows(check: ReleaseCheck) -> list[ScenarioRow]:
     """One row for each scenario on each hardware, the worst first, else in the policy's order."""
     of_each: dict[tuple[str, str], list[CheckedTest]] = {}
-    for one in check.tests:
-        of_each.setdefault((one.scenario, one.hardware), []).append(one)
+    for test in check.tests:
+        of_each.setdefault((test.scenario, test.hardware), []).append(test)
     several = len({hardware for _, hardware in of_each}) > 1
     found = [_scenario_row(tests, several=several) for tests in of_each.values()]
     bad = [row for row in found if row.worst.effect != "pass"]
@@ -234,7 +234,7 @@ def _not_covered(check: ReleaseCheck) -> list[Group]:
     """What no verdict of this release speaks of: required, selected by nobody, and only told."""
     lacking = [one for one in check.tests if one.finding not in _COVERED]
     kinds = ", ".join(dict.fromkeys(str(one.finding) for one in lacking))
-    results = [one.result for one in check.tests if one.result]
+    results = [test.result for test in check.tests if test.result]
     judged = {judgement.metric for one in results for judgement in one.judgements}
     measured = dict.fromkeys(one.metric for result in results for one in result.measured)
     found = [
@@ -254,5 +254,5 @@ def root_of(files: Iterable[PackedFile]) -> str:
 
     It is what ``sha256sum`` prints of these files, hashed: ``sha256sum FILE… | sha256sum``.
     """
-    lines = [f"{one.sha256}  {one.path}\n" for one in sorted(files, key=lambda one: one.path)]
+    lines = [f"{one.sha256}  {one.path}\n" for one in sorted(files, key=lambda file: file.path)]
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

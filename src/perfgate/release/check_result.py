@@ -126,7 +126,7 @@ class ReleaseCheck:
     @property
     def metrics_checked(self) -> int:
         """Gating metrics that have a verdict from numbers, over all tests, each test once."""
-        return sum({one.test: one.metrics for one in self.tests}.values())
+        return sum({test.test: test.metrics for test in self.tests}.values())
 
     def __post_init__(self) -> None:
         """Derive the result."""
@@ -137,13 +137,13 @@ class ReleaseCheck:
 
     def with_effect(self, effect: Effect) -> Sequence[CheckedTest]:
         """The tests that count as `effect`, in the policy's order."""
-        return [one for one in self.tests if one.effect == effect]
+        return [test for test in self.tests if test.effect == effect]
 
 
 def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
     """One row a test, as `COLUMNS`; those that passed, one row for each part of the policy."""
     rows = [_row(one) for one in sorted(found.tests, key=severity) if one.effect != "pass"]
-    for name in dict.fromkeys(one.requirement for one in found.tests):
+    for name in dict.fromkeys(test.requirement for test in found.tests):
         passed = [one for one in found.tests if (one.requirement, one.effect) == (name, "pass")]
         if passed:
             rows.append(_passed(name, passed))

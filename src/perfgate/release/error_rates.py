@@ -141,7 +141,9 @@ def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
     A test counts as without controls where one was wanted, in its scenario and run, and could not
     be started. Where none was wanted nobody knows; the sentence says so.
     """
-    each_once = {(one.run, one.test): one.result for one in tests if one.result and one.metrics}
+    each_once = {
+        (test.run, test.test): test.result for test in tests if test.result and test.metrics
+    }
     results = list(each_once.values())
     alone = {_group(one) for one in results if _is_judged_without_control(one)}
     beside = {_group(one) for one in results if any(control.build for control in one.controls)}
@@ -149,8 +151,14 @@ def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
     comparisons, narrow, kinds = 0, 0, Counter[KindRates]()
     speeds: list[ProbeRates] = []  # with the stored baseline, or else with an anchor
     for result in results:
-        from_numbers = (one for one in result.judgements if one.verdict in _FROM_NUMBERS)
-        judged = [one for one in from_numbers if one.change is not None and one.against in _AGAINST]
+        from_numbers = (
+            judgement for judgement in result.judgements if judgement.verdict in _FROM_NUMBERS
+        )
+        judged = [
+            number
+            for number in from_numbers
+            if number.change is not None and number.against in _AGAINST
+        ]
         if not judged:
             continue
         others = [kind for one in judged if (kind := _other_kind(result, one))]
@@ -167,8 +175,10 @@ def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
         kinds.update(others)
     if not alarms:
         return None
-    false_alarm = 1.0 if narrow else 1 - math.prod(1 - one for one in alarms)
-    found = 0.0 if narrow else min([*(one.found for one in speeds), *(one.found for one in kinds)])
+    false_alarm = 1.0 if narrow else 1 - math.prod(1 - alarm for alarm in alarms)
+    found = (
+        0.0 if narrow else min([*(speed.found for speed in speeds), *(one.found for one in kinds)])
+    )
     words = {
         "comparisons": comparisons,
         "tests": len(alarms),

@@ -168,12 +168,12 @@ def _require_own_version(fields: Mapping[str, Any], pack: Path) -> None:
 
 def _problems_of_paths(manifest: Manifest) -> Iterator[tuple[str, object]]:
     """What is wrong with the paths that it lists, and where."""
-    paths = [one.path for one in manifest.files]
+    paths = [file.path for file in manifest.files]
     listed = set(paths)
     if len(paths) > MOST_FILES:
         yield f"too many files, at most {MOST_FILES} are allowed", len(paths)
     yield from (("a file that it cannot list", one) for one in listed & {MANIFEST, ATTESTATION})
-    yield from ((problem, one) for one in paths if (problem := _problem_of_name(one)))
+    yield from ((problem, path) for path in paths if (problem := _problem_of_name(path)))
     if paths != sorted(listed):
         yield "files unsorted, or one twice", None
     if POLICY not in listed:
@@ -342,7 +342,7 @@ def write_pack(output: Path, manifest: Manifest, ingredients: Iterable[Ingredien
     """
     text = packed_json(manifest).encode()
     read_manifest(text, output)  # what nobody could read is not written
-    files: _Files = {one.path: one.opened for one in ingredients}
+    files: _Files = {ingredient.path: ingredient.opened for ingredient in ingredients}
     try:
         return _write(output, {**files, MANIFEST: partial(io.BytesIO, text)}).manifest_sha256
     except ReleaseRefused as error:
@@ -389,7 +389,7 @@ def open_pack(path: Path) -> Pack:
         if MANIFEST not in contents:
             raise _broken("missing_file", path, found=f"no {MANIFEST}")
         manifest = read_manifest(contents[MANIFEST], path)
-        listed = {one.path: one for one in manifest.files}
+        listed = {file.path: file for file in manifest.files}
         if extra := [name for name in members if name not in listed and name not in contents]:
             raise _broken("extra_file", path, found=extra[0])
         for name, one in listed.items():

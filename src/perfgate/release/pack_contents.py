@@ -100,7 +100,7 @@ class Contents:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(one.size for one in self.manifest.files)
+        return sum(file.size for file in self.manifest.files)
 
 
 def newest_end(runs: Iterable[EndedRun]) -> datetime:
@@ -268,9 +268,9 @@ def _scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> It
         for file in files:
             path = f"{number}/{file.relative_to(folder).as_posix()}"
             found.setdefault(file.resolve(), (path, file, LARGEST_FILE))
-    for one in scenarios:
-        if (documented := documented_file(one)).is_file():
-            found[documented] = (f"{FOLDER}/{one.id}.json", documented, LARGEST_OWN)
+    for scenario in scenarios:
+        if (documented := documented_file(scenario)).is_file():
+            found[documented] = (f"{FOLDER}/{scenario.id}.json", documented, LARGEST_OWN)
     for path, file, limit in found.values():
         content = read_input(file, limit, "scenario file")
         yield Ingredient(f"{SCENARIOS}/{path}", "scenarios", content)
@@ -289,7 +289,7 @@ def rendered_files(
     Raises:
         InputError: a run's record has no command line that a script can be made of.
     """
-    sources = sorted(sources, key=lambda one: one.path)
+    sources = sorted(sources, key=lambda source: source.path)
     environments = {
         run.id: {str(name): str(value) for name, value in found.items()}
         for run in runs
@@ -334,10 +334,10 @@ def reproduce_scripts(
         environments: run → the variables that it recorded, secrets masked.
     """
     found: dict[str, str] = {}
-    for one in tests:
-        if one.result is not None and one.result.rerun:
-            path = f"{REPRODUCE}/{one.test}.sh"
-            found.setdefault(path, _script(one, one.result, environments.get(one.run, {})))
+    for test in tests:
+        if test.result is not None and test.result.rerun:
+            path = f"{REPRODUCE}/{test.test}.sh"
+            found.setdefault(path, _script(test, test.result, environments.get(test.run, {})))
     return found
 
 
@@ -361,7 +361,7 @@ def _script(one: CheckedTest, result: TestResult, environment: Mapping[str, str]
     beside = {name: value for name, value in environment.items() if name not in variables}
     facts = [
         f"Measures {one.test} again, as run {one.run} did.",
-        *([f"build: {result.build.in_words}"] if result.build else []),
+        *([f"build: {result.build.description}"] if result.build else []),
         f"hardware: {one.hardware}",
         f"verdict then: {result.verdict}",
         "Run it in the folder of the suite that the pack's scenarios are of.",

@@ -57,7 +57,7 @@ class ReleasedBuild:
     image: str | None = None
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """``tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f, sha256:…``."""
         name = " ".join(filter(None, (self.engine, self.version)))
         return ", ".join(filter(None, (name, self.commit and f"commit {self.commit}", self.image)))
@@ -379,7 +379,7 @@ def requirements(policy: Policy, suite: SuiteTests) -> tuple[tuple[RequiredTest,
     Raises:
         PolicyRefused: the policy asks for what the suite does not have, or for other tests.
     """
-    if problems := [one.error() for one in broken_suite_rules(policy, suite)]:
+    if problems := [rule.error() for rule in broken_suite_rules(policy, suite)]:
         raise PolicyRefused(problems)
     required = required_tests(policy, suite)
     return required, required_sha256(required, suite)
@@ -397,13 +397,15 @@ def required_sha256(required: Iterable[RequiredTest], suite: SuiteTests) -> str:
     """
     tests = {one.subject.id: one.subject for one in required}
     claims = {name: one for name, one in tests.items() if isinstance(one, ClaimProbe)}
-    named = {one.scenario.id for one in tests.values()}
-    named |= {side for one in claims.values() for side in one.claim.sides}
+    named = {test.scenario.id for test in tests.values()}
+    named |= {side for claim in claims.values() for side in claim.claim.sides}
     # Where a file lies says nothing of what is in it.
     scenarios = [replace(one, file=None) for one in suite.scenarios if one.id in named]
     said = {
         "tests": sorted(tests),
-        "scenarios": sorted((to_plain(one) for one in scenarios), key=lambda one: str(one["id"])),
+        "scenarios": sorted(
+            (to_plain(scenario) for scenario in scenarios), key=lambda one: str(one["id"])
+        ),
         "claims": {name: to_plain(one.claim) for name, one in claims.items()},
     }
     text = json.dumps(said, sort_keys=True)
@@ -472,7 +474,7 @@ def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterato
             yield from (Problem.of((*path, "select"), one) for one in error.errors)
         except InputError as error:
             yield Problem.of((*path, "select"), error)
-    known = [*suite.tests, *(one.id for one in suite.scenarios)]
+    known = [*suite.tests, *(scenario.id for scenario in suite.scenarios)]
     for place, name in enumerate(required.tests):
         if name not in known:
             hint = did_you_mean(name, known) or "`perfgate scenarios list` names the scenarios"

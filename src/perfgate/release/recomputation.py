@@ -41,9 +41,9 @@ from perfgate.judging.assembly.judgement import (
     ProbeEvidence,
     Reference,
     ab_input,
+    is_interleaved,
     probe_input,
     smoke_input,
-    takes_turns,
 )
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
 from perfgate.plan.toolchain import toolchain_for
@@ -63,7 +63,7 @@ _FROM_RECORDS: Mapping[str, Callable[[Provenance], object]] = {
     "what the machine measured of itself in earlier sessions": lambda one: one.earlier,
     "the documented values": lambda one: one.documented,
     "why no control of another build could be started": lambda one: (
-        one.controls and one.controls.why_not
+        one.controls and one.controls.skip_reason
     ),
 }
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
@@ -114,7 +114,11 @@ def recompute_run(run: EndedRun, suite: SuiteTests) -> tuple[Recomputed, ...]:
 
 def _by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Probe]:
     """Scenario and label → probe."""
-    return {(one.id, probe.label): probe for one in scenarios for probe in all_probes(one)}
+    return {
+        (scenario.id, probe.label): probe
+        for scenario in scenarios
+        for probe in all_probes(scenario)
+    }
 
 
 def require_same_scenarios(
@@ -138,8 +142,10 @@ def require_same_scenarios(
             for one in run.records_of(MeasurementRecord)
             if not one.injected
         }
-        for one in run.records_of(GroupRecord):
-            contents |= {(one.scenario, label): content for label, content in one.content.items()}
+        for record in run.records_of(GroupRecord):
+            contents |= {
+                (record.scenario, label): content for label, content in record.content.items()
+            }
         for key, measured in contents.items():
             now = probes[key].content_hash() if key in probes else "gone"
             if measured and now != measured:
@@ -163,8 +169,8 @@ class _Recomputation:
         }
         self._verdicts = {line.name: line for line in ended.records_of(VerdictRecord)}
         self._probes = _by_label(suite.scenarios)
-        self._claims = {one.id: one for one in suite.claims}
-        self._curves = {one.id: one for each in suite.scenarios for one in sweep_probes(each)}
+        self._claims = {claim.id: claim for claim in suite.claims}
+        self._curves = {probe.id: probe for each in suite.scenarios for probe in sweep_probes(each)}
         self._parsed: dict[str, Measurement] = {}
         self._differences: list[str] = []
         self._from_records: list[str] = []
@@ -197,7 +203,7 @@ class _Recomputation:
         differences, told = (
             tuple(dict.fromkeys(lines)) for lines in (self._differences, self._from_records)
         )
-        metrics = sum(one.measured is not None for one in judged.judgements)
+        metrics = sum(judgement.measured is not None for judgement in judged.judgements)
         return Recomputed(self._run.id, name, judged.verdict, differences, told, metrics)
 
     def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
@@ -248,7 +254,7 @@ class _Recomputation:
 
     def _of_probe(self, probe: Probe, origin: Provenance, rule: Rule) -> JudgeInput:
         if origin.sides:  # an A/B
-            a, b = (self._starts(probe, one.role, one.starts) for one in origin.sides)
+            a, b = (self._starts(probe, side.role, side.starts) for side in origin.sides)
             return ab_input(probe, [*a.values()], [*b.values()], origin.noise)
         if probe.is_smoke:
             now = self._starts(probe, origin.role, origin.starts)
@@ -302,7 +308,7 @@ class _Recomputation:
             self._reference(probe, origin),
             self._fingerprint(probe, origin.role),
             self._starts(probe, origin.role, origin.starts),
-            ControlStarts(builds.policy, measured, builds.why_not),
+            ControlStarts(builds.policy, measured, builds.skip_reason),
         )
 
     def _reference(self, probe: Probe, origin: Provenance) -> Reference:
@@ -317,7 +323,7 @@ class _Recomputation:
             return Reference(
                 Entry(self._fingerprint(probe, origin.role), tuple(runs)),
                 noise=origin.noise,
-                takes_turns=takes_turns(probe.scenario),
+                is_interleaved=is_interleaved(probe.scenario),
                 earlier=origin.earlier,
             )
         anchor = (origin.anchor,) if origin.anchor else ()

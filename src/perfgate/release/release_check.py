@@ -64,7 +64,7 @@ def check(
     evidence = _evidence(runs, at)
     _require_one_build(evidence, policy)
     tests = tuple(checked_test(one, evidence, policy, at) for one in required)
-    names = {one.test for one in tests}
+    names = {test.test for test in tests}
     others = dict.fromkeys(name for one in evidence for name in one.results if name not in names)
     warnings = [
         f"run {one.id}: {' '.join(fault.split())}"
@@ -108,7 +108,7 @@ def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
 
 def _evidence(runs: Sequence[EndedRun], at: datetime) -> tuple[RunEvidence, ...]:
     """The runs in the order of their start, each looked at by itself."""
-    evidence = sorted((evidence_of(one) for one in runs), key=lambda one: (one.started, one.id))
+    evidence = sorted((evidence_of(run) for run in runs), key=lambda one: (one.started, one.id))
     folders: dict[str, Path] = {}
     for one in evidence:
         if one.id in folders:
@@ -145,7 +145,7 @@ def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
     ]
     other = next((one for one in builds if not _is_one(builds[0][1], one[1])), None)
     if other:
-        told = (f"run {run}: {build.in_words}" for run, build in (builds[0], other))
+        told = (f"run {run}: {build.description}" for run, build in (builds[0], other))
         raise ReleaseStatus.MIXED.refusal("two_builds", found="; ".join(told))
     judges: dict[str | None, str] = {}
     for run in real:
@@ -162,13 +162,13 @@ def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
 
 def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Iterator[str]:
     for one in evidence:
-        if one.in_words:
-            yield one.in_words
+        if one.description:
+            yield one.description
         if one.facts.git.get("dirty"):
             yield f"run {one.id} was made with uncommitted changes of the gate repository"
         if one.report.suspicion:
             yield f"run {one.id}: {one.report.suspicion}"
-    for name, run in {one.test: one.run for one in tests if one.run}.items():
+    for name, run in {test.test: test.run for test in tests if test.run}.items():
         found = ((one.id, one.results.get(name)) for one in evidence)
         judged = [each for each, result in found if result and is_judged(result)]
         if len(judged) > 1:
@@ -214,9 +214,9 @@ def checked_test(
     name = test.subject.id
     part = (test.required.name, name, test.subject.scenario.id, test.hardware)
     seen = [
-        _Candidate(one.id, result, next(_flaws(test, one, result, policy, at), None))
-        for one in reversed(runs)
-        if (result := one.results.get(name))
+        _Candidate(run.id, result, next(_flaws(test, run, result, policy, at), None))
+        for run in reversed(runs)
+        if (result := run.results.get(name))
     ]
     lost = {one.run for one in seen if one.is_loss}
     aside = {
@@ -232,8 +232,8 @@ def checked_test(
     found, why = counts.flaw or next(_found(test, counts.result, at))
     if found == Finding.REGRESSION and counts is not candidates[0]:
         later = ", ".join(
-            f"run {one.run}: {one.result.verdict or 'not run'}"
-            for one in candidates[: candidates.index(counts)]
+            f"run {candidate.run}: {candidate.result.verdict or 'not run'}"
+            for candidate in candidates[: candidates.index(counts)]
         )
         why += f"; running again does not clear it ({later})"
     effect: Effect = "pass" if found == Finding.PASSED else policy.effects.get(found.name, "fail")
@@ -251,7 +251,7 @@ def checked_test(
 
 def _counting(candidates: Sequence[_Candidate], at: datetime) -> _Candidate:
     """The one that counts, of at least one, the newest first."""
-    usable = [one for one in candidates if one.flaw is None]
+    usable = [candidate for candidate in candidates if candidate.flaw is None]
     for place, one in enumerate(usable):
         if one.is_loss and not any(_waives(later, one, at) for later in usable[:place]):
             return one
@@ -261,7 +261,11 @@ def _counting(candidates: Sequence[_Candidate], at: datetime) -> _Candidate:
 
 def _waives(later: _Candidate, loss: _Candidate, at: datetime) -> bool:
     """Whether a later run lets the same loss through, by waivers that have not ended."""
-    lost = {one.metric for one in loss.result.judgements if one.verdict == Verdict.REGRESSION}
+    lost = {
+        judgement.metric
+        for judgement in loss.result.judgements
+        if judgement.verdict == Verdict.REGRESSION
+    }
     let = {
         one.metric
         for one in later.result.judgements
@@ -309,7 +313,7 @@ def _elsewhere(test: RequiredTest, evidence: RunEvidence) -> Iterator[Found]:
 def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Found]:
     """What a result that counts says; the first is what there is of the test."""
     if result.verdict is None:
-        yield Finding.NOT_RUN, ": ".join(filter(None, (result.why_not, result.reason)))
+        yield Finding.NOT_RUN, ": ".join(filter(None, (result.skip_reason, result.reason)))
         return
     if result.verdict == Verdict.ERROR:
         failure = result.failure
@@ -317,10 +321,10 @@ def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Fou
         yield Finding.ERROR, why
     if result.verdict == Verdict.REGRESSION:
         yield Finding.REGRESSION, _reason(result, Verdict.REGRESSION)
-    for one in result.judgements:
-        if one.waiver and at.date() > one.waiver.last_day:
-            ended = f"the waiver of {one.waiver.owner} ended on {one.waiver.last_day}"
-            yield Finding.REGRESSION, f"{one.metric}: {one.reason}; {ended}"
+    for judgement in result.judgements:
+        if judgement.waiver and at.date() > judgement.waiver.last_day:
+            ended = f"the waiver of {judgement.waiver.owner} ended on {judgement.waiver.last_day}"
+            yield Finding.REGRESSION, f"{judgement.metric}: {judgement.reason}; {ended}"
     yield from _too_low(test, result)
     if is_speed(test.subject) and result.starts < test.required.starts:
         starts = counted(result.starts, "fresh start")
@@ -335,7 +339,11 @@ def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Fou
 
 
 def _reason(result: TestResult, verdict: Verdict) -> str:
-    told = [f"{one.metric}: {one.reason}" for one in result.judgements if one.verdict == verdict]
+    told = [
+        f"{judgement.metric}: {judgement.reason}"
+        for judgement in result.judgements
+        if judgement.verdict == verdict
+    ]
     return "; ".join(told) or result.reason or f"the verdict is {verdict.value}"
 
 
@@ -367,10 +375,18 @@ def _missed(result: TestResult, metric: str, limit: float, what: str) -> str:
 def checked_metrics(result: TestResult) -> int:
     """Gating metrics with a verdict that numbers decided."""
     return len(
-        {one.metric for one in result.judgements if one.verdict in _DECIDED and one.runs_used > 0}
+        {
+            judgement.metric
+            for judgement in result.judgements
+            if judgement.verdict in _DECIDED and judgement.runs_used > 0
+        }
     )
 
 
 def waivers_of(result: TestResult) -> tuple[str, ...]:
     """The waivers that let a regression through, each with its metric."""
-    return tuple(f"{one.metric}: {one.waiver}" for one in result.judgements if one.waiver)
+    return tuple(
+        f"{judgement.metric}: {judgement.waiver}"
+        for judgement in result.judgements
+        if judgement.waiver
+    )

@@ -49,7 +49,7 @@ class RunEvidence:
     @cached_property
     def results(self) -> Mapping[str, TestResult]:
         """Id of the probe, curve or claim → its result."""
-        return {one.name: one for one in self.report.results}
+        return {result.name: result for result in self.report.results}
 
     @property
     def is_synthetic(self) -> bool:
@@ -79,7 +79,7 @@ class RunEvidence:
         return ""
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """What is peculiar of it, in one sentence; empty: nothing."""
         if self.is_synthetic:
             return f"run {self.id} is a rehearsal: mock programs made its numbers"
@@ -102,9 +102,9 @@ class RunEvidence:
 
     def other_hardware(self, subject: Selected, hardware: str) -> str:
         """On what else than `hardware` it measured the test; empty: on that, or it does not say."""
-        for one in self.report.scenarios:
-            if one.id == subject.scenario.id and one.hardware not in ("", hardware):
-                return one.hardware
+        for scenario in self.report.scenarios:
+            if scenario.id == subject.scenario.id and scenario.hardware not in ("", hardware):
+                return scenario.hardware
         wanted = subject.scenario.hardware.gpu
         for names in self._facts(subject, "gpus") if wanted != "none" else ():
             if names and not all(is_model(name, wanted) for name in names.split(", ")):
@@ -121,7 +121,7 @@ class RunEvidence:
 
     def _facts(self, subject: Selected, name: str) -> Iterator[str]:
         """A fact of each measurement of the build under test that the test rests on; or empty."""
-        probes = {(one.scenario.id, one.label) for one in probes_of(subject)}
+        probes = {(probe.scenario.id, probe.label) for probe in probes_of(subject)}
         for line in self._measurements:
             if line.role in ("new", "claim") and (line.scenario, line.probe) in probes:
                 yield line.fingerprint.get(name, "")

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.files.untrusted_files import opened_folder
 from perfgate.core.verdict import Verdict, counted
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.release.attestation import Attested, canonical, envelope, read_attestation, statement
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
@@ -94,7 +94,7 @@ class Replayed:
     @property
     def tests(self) -> tuple[str, ...]:
         """Ids of the required tests, each once, in the policy's order."""
-        return tuple(dict.fromkeys(one.test for one in self.check.tests))
+        return tuple(dict.fromkeys(test.test for test in self.check.tests))
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,9 @@ def replay(pack: Pack) -> Replayed:
         RunError: there is no room to unpack it.
     """
     with _unpacked(pack) as folder:
-        places = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
+        places = [path for path in (folder / SCENARIOS).glob("*") if path.name.isdecimal()]
         # in the order that the suite names them
-        loaded = load_suite(sorted(places, key=lambda one: int(one.name)), registered())
+        loaded = load_suite(sorted(places, key=lambda place: int(place.name)), registered())
         policy, suite = load_policy(folder / POLICY), SuiteTests.of(loaded)
         try:
             runs = tuple(read_run(folder / RUNS / name) for name in pack.manifest.runs)
@@ -229,7 +229,7 @@ def _require_recomputed(
     pack: Pack, runs: Sequence[EndedRun], verdicts: Sequence[Recomputed], found: ReleaseCheck
 ) -> None:
     """Check that verdicts are as recorded, and no test passes on the word of a record alone."""
-    ids, listed = [one.id for one in runs], pack.manifest.runs
+    ids, listed = [run.id for run in runs], pack.manifest.runs
     if tuple(ids) != listed:
         raise _not_reproduced("run_names", pack, ids, expected=", ".join(listed))
     if different := [f"run {one.run}: {line}" for one in verdicts for line in one.differences]:
@@ -243,12 +243,14 @@ def _require_recomputed(
 
 def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> None:
     """Check that reports, certificates and scripts are what the runs give, and all is known."""
-    sources = [one for one in pack.manifest.files if one.role not in ROLES]
+    sources = [file for file in pack.manifest.files if file.role not in ROLES]
     rendered = {one.path: one for one in pack.manifest.files if one.role in ROLES}
     folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
     known = (POLICY, WAIVERS)
     if strange := [
-        one.path for one in sources if one.path not in known and not one.path.startswith(folders)
+        source.path
+        for source in sources
+        if source.path not in known and not source.path.startswith(folders)
     ]:
         raise _not_reproduced("strange_file", pack, strange)
     again = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
@@ -269,7 +271,7 @@ def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
     Raises:
         ReleaseRefused: status SIGNATURE.
     """
-    if policy.signers and as_policy_has_it(key) not in {one.key for one in policy.signers}:
+    if policy.signers and as_policy_has_it(key) not in {signer.key for signer in policy.signers}:
         named = ", ".join(f"{one.key} ({one.name})" for one in policy.signers)
         raise ReleaseStatus.SIGNATURE.refusal(
             "not_of_policy", file=file, found=as_policy_has_it(key), expected=named
@@ -279,15 +281,15 @@ def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
 def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
     """Check that it is the release that was asked for: policy, commit, subjects."""
     stated = attested.subjects
-    packed = next(one.sha256 for one in pack.manifest.files if one.path == POLICY)
+    packed = next(file.sha256 for file in pack.manifest.files if file.path == POLICY)
     if asked.policy is not None and packed != asked.policy.sha256:
         raise _other("policy", pack, f"SHA-256 {packed}", f"SHA-256 {asked.policy.sha256}")
     commits = [digest["gitCommit"] for _, digest in stated if "gitCommit" in digest]
-    if asked.commit and not any(one.startswith(asked.commit) for one in commits):
+    if asked.commit and not any(commit.startswith(asked.commit) for commit in commits):
         raise _other("commit", pack, ", ".join(commits) or "no commit", asked.commit)
     for name, digits in (asked.subjects or {}).items():
         if not any(one == name and digest.get("sha256") == digits for one, digest in stated):
-            found = "; ".join(_in_words(*one) for one in stated)
+            found = "; ".join(_describe(*one) for one in stated)
             raise _other("artifact", pack, found, f"{name}=sha256:{digits}")
 
 
@@ -304,7 +306,7 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
         raise _other("suite", pack, f"{counted(len(again.tests), 'test')}, {packed}", given)
 
 
-def _in_words(name: str, digest: Mapping[str, str]) -> str:
+def _describe(name: str, digest: Mapping[str, str]) -> str:
     return " ".join([name, *(f"{kind}:{digits}" for kind, digits in digest.items())])
 
 
@@ -355,11 +357,11 @@ def _rows(
     pack: Pack, asked: Asked, attested: Attested, again: Replayed
 ) -> Iterator[tuple[str, str]]:
     verdicts, check = again.verdicts, again.check
-    judged = sum(one.verdict is not None for one in verdicts)
+    judged = sum(verdict.verdict is not None for verdict in verdicts)
     yield "files", f"{len(pack.manifest.files)} are as the manifest lists them, none is extra"
     yield "manifest", f"SHA-256 {pack.manifest_sha256}, the signed one"
     yield "signature", f"by {_signer(attested.signer, asked, check.policy)}"
-    yield from (("subject", _in_words(*one)) for one in attested.subjects)
+    yield from (("subject", _describe(*subject)) for subject in attested.subjects)
     yield "policy", f"SHA-256 {check.policy.sha256}" + (", the given one" if asked.policy else "")
     required = f"{counted(len(again.tests), 'test')}, SHA-256 {check.required_sha256}"
     if asked.suite is not None:
@@ -370,7 +372,7 @@ def _rows(
     yield from (("required test", name) for name in again.tests)
     yield "verdicts", f"{judged} of {len(verdicts)} computed again from raw files, all as recorded"
     yield "metrics", f"{sum(one.metrics for one in verdicts)} judged again"
-    rendered = sum(one.role in ROLES for one in pack.manifest.files)
+    rendered = sum(file.role in ROLES for file in pack.manifest.files)
     yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"
     yield "rule", f"version {pack.manifest.rule}"
     in_force = f"today, {asked.now:%Y-%m-%d}"
@@ -399,7 +401,9 @@ def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
             "which tests are required was not checked: it follows from the pack's own scenarios; "
             "--scenarios compares them with yours, or a --policy with required_sha256 names them"
         )
-    for told in dict.fromkeys(line for one in again.verdicts for line in one.not_recomputed):
+    for told in dict.fromkeys(
+        line for verdict in again.verdicts for line in verdict.not_recomputed
+    ):
         yield f"taken from the records, as no raw file holds it: {told}"
     yield from again.check.warnings
     yield from again.check.notes

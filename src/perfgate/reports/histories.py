@@ -163,7 +163,7 @@ def gating(result: TestResult) -> tuple[str, ...]:
     """
     if any(one.against in ("claim", "ab") for one in result.judgements):
         return ()
-    judged = dict.fromkeys(one.metric for one in result.judgements)
+    judged = dict.fromkeys(judgement.metric for judgement in result.judgements)
     if judged:
         return tuple(judged)
     measured = ((one.metric, known(one.metric)) for one in result.measured)
@@ -174,24 +174,28 @@ def gating(result: TestResult) -> tuple[str, ...]:
 def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> Iterator[FoundPoint]:
     if stored is None:
         return
-    for one in stored.baselines:
-        entry = one.entries.get(probe)
+    for baseline in stored.baselines:
+        entry = baseline.entries.get(probe)
         values = entry.values(metric) if entry else []
         if entry is None or not values:
             continue
-        notes = [f"loss accepted: {one.regression}"] if one.regression else []
-        notes += [f"retired by {one.retired.by}: {one.retired.reason}"] if one.retired else []
+        notes = [f"loss accepted: {baseline.regression}"] if baseline.regression else []
+        notes += (
+            [f"retired by {baseline.retired.by}: {baseline.retired.reason}"]
+            if baseline.retired
+            else []
+        )
         runs = frozenset(run.run for run in entry.runs)
-        told = f"accepted by {one.accepted_by} on {one.accepted_at[:10]}"
+        told = f"accepted by {baseline.accepted_by} on {baseline.accepted_at[:10]}"
         point = HistoryPoint(
-            one.engine.commit,
-            one.engine.version,
+            baseline.engine.commit,
+            baseline.engine.version,
             max(run.started for run in entry.runs),
             central_value(metric, values),
             tuple(values),
-            "anchor" if one.engine.commit == stored.anchor else "baseline",
+            "anchor" if baseline.engine.commit == stored.anchor else "baseline",
             f"{told}, measured in {', '.join(sorted(runs))}",
-            one.synthetic,
+            baseline.synthetic,
             "; ".join(notes),
         )
         yield FoundPoint(point, runs, entry.fingerprint)
@@ -252,7 +256,10 @@ def _comparable(measurement: ComparableStart) -> Mapping[str, str]:
 def _once(points: Sequence[FoundPoint]) -> list[FoundPoint]:
     """Without the runs that a baseline of the same commit was made of."""
     accepted = {
-        (one.point.commit, run) for one in points if one.point.kind != "run" for run in one.runs
+        (point.point.commit, run)
+        for point in points
+        if point.point.kind != "run"
+        for run in point.runs
     }
     return [
         one
@@ -281,7 +288,7 @@ def _in_order(
         return one.point.at or _NEVER, one.point.kind == "this run"
 
     last = points[-1].point
-    commits = sorted({one.point.commit for one in points})
+    commits = sorted({point.point.commit for point in points})
     before = distances(commits, last.commit) if distances and last.kind == "this run" else {}
     if set(commits) <= before.keys():
         return sorted(points, key=lambda one: (-before[one.point.commit], by_day(one))), BY_COMMITS
@@ -291,19 +298,19 @@ def _in_order(
 def _newest(points: Sequence[FoundPoint]) -> list[FoundPoint]:
     """The last `MOST_POINTS`, and the anchor even where it is older."""
     kept = points[-MOST_POINTS:]
-    return [*(one for one in points[:-MOST_POINTS] if one.point.kind == "anchor"), *kept]
+    return [*(point for point in points[:-MOST_POINTS] if point.point.kind == "anchor"), *kept]
 
 
 def _joined(points: Sequence[FoundPoint]) -> tuple[HistoryPoint, ...]:
     """The points with their segments: a new one begins where a fact differs from those before."""
     found = []
     segment, facts = 0, None
-    for one in points:
-        if one.facts is not None:
-            if facts is not None and one.facts != facts:
+    for point in points:
+        if point.facts is not None:
+            if facts is not None and point.facts != facts:
                 segment += 1
-            facts = one.facts
-        found.append(replace(one.point, segment=segment))
+            facts = point.facts
+        found.append(replace(point.point, segment=segment))
     return tuple(found)
 
 
@@ -353,7 +360,7 @@ def _runs(report: RunReport, folder: Path, notes: list[str]) -> Sequence[RunPoin
 
 
 def _stored(report: RunReport, store: Store, notes: list[str]) -> Mapping[str, StoredBaselines]:
-    efforts = {one.scenario: one.hardware for one in report.efforts}
+    efforts = {effort.scenario: effort.hardware for effort in report.efforts}
     found = {}
     for scenario in report.scenarios:
         hardware = scenario.hardware or efforts.get(scenario.id, "")

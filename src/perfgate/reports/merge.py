@@ -71,7 +71,7 @@ def merge(
     synthetic = any(one.synthetic for one in reports)
     recording = all(one.runs[0].recording for one in reports)
     gate = gate or any(one.runs[0].gate for one in reports)
-    verdicts = [one.verdict for one in results]
+    verdicts = [result.verdict for result in results]
     found = [
         exit_status(
             verdicts,
@@ -92,7 +92,7 @@ def merge(
         )
     return RunReport(
         reports[0].schema_version,
-        runs=tuple(one.runs[0] for one in reports),
+        runs=tuple(report.runs[0] for report in reports),
         status=status.value,
         meaning=words,
         synthetic=synthetic,
@@ -208,10 +208,10 @@ def _chosen(reports: Sequence[RunReport]) -> tuple[dict[str, TestResult], list[s
             elif is_judged(old) and is_judged(new):
                 doubled.setdefault((old.run, new.run), []).append(new.name)
             elif is_judged(old):
-                told.append(f"{new.name}: {_in_words(new)} left out for {_in_words(old)}")
+                told.append(f"{new.name}: {_describe(new)} left out for {_describe(old)}")
             else:
                 chosen[new.test] = new
-                told.append(f"{new.name}: {_in_words(old)} replaced by {_in_words(new)}")
+                told.append(f"{new.name}: {_describe(old)} replaced by {_describe(new)}")
     if doubled:
         raise SeveralInputErrors(
             [_doubled(pair, names, reports) for pair, names in doubled.items()]
@@ -222,7 +222,9 @@ def _chosen(reports: Sequence[RunReport]) -> tuple[dict[str, TestResult], list[s
 def _doubled(
     pair: tuple[str, str], names: Sequence[str], reports: Sequence[RunReport]
 ) -> InputError:
-    first, second = (next(one.runs[0] for one in reports if one.runs[0].id == run) for run in pair)
+    first, second = (
+        next(report.runs[0] for report in reports if report.runs[0].id == run) for run in pair
+    )
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     same = first.shard is not None and second.shard is not None and first.shard == second.shard
     what = (
@@ -241,9 +243,9 @@ def _doubled(
     )
 
 
-def _in_words(result: TestResult) -> str:
+def _describe(result: TestResult) -> str:
     if result.verdict is None:
-        return f"{result.why_not or 'no verdict'} (run {result.run})"
+        return f"{result.skip_reason or 'no verdict'} (run {result.run})"
     failure = f" {result.failure.error_class}" if result.failure else ""
     return f"{result.verdict.value}{failure} (run {result.run})"
 
@@ -261,9 +263,9 @@ def _not_ended(
         run = report.runs[0]
         if run.status is not None:
             continue
-        kept = [chosen[one.test] for one in report.results]
+        kept = [chosen[result.test] for result in report.results]
         others = sorted({one.run for one in kept if one.run != run.id})
-        left = [one for one in kept if one.run == run.id and one.why_not == "unfinished"]
+        left = [one for one in kept if one.run == run.id and one.skip_reason == "unfinished"]
         if left or not others:
             bad.append(run.id)
         else:
@@ -284,6 +286,6 @@ def _bugs(runs: Sequence[EndedRun], chosen: Mapping[str, TestResult]) -> bool:
 def _scenarios(reports: Sequence[RunReport]) -> tuple[ScenarioFacts, ...]:
     found: dict[str, ScenarioFacts] = {}
     for report in reports:
-        for one in report.scenarios:
-            found.setdefault(one.id, one)
+        for scenario in report.scenarios:
+            found.setdefault(scenario.id, scenario)
     return tuple(found.values())

@@ -129,7 +129,7 @@ def require_complete(reports: Sequence[RunReport], matrix: Sequence[MatrixRow] |
     Raises:
         SeveralInputErrors: a shard or a row is missing, or a run is of no row.
     """
-    runs = [one.runs[0] for one in reports]
+    runs = [report.runs[0] for report in reports]
     of_selection: dict[str, list[RunFacts]] = {}
     for run in runs:
         if run.shard is not None:

@@ -27,11 +27,11 @@ def rows(
 ) -> list[tuple[str, ...]]:
     """One row per metric, as `COLUMNS`; `marks` are those that stand beside a verdict."""
     found = []
-    for one in judgements:
-        against = " since the anchor" if one.against == "anchor" else ""
-        verdict = "waived" if one.waiver else one.verdict.value
-        verdict += f", {one.mark}" if one.mark in marks else ""
-        found.append(row(one, against=against, allowed=band(one), verdict=verdict))
+    for judgement in judgements:
+        against = " since the anchor" if judgement.against == "anchor" else ""
+        verdict = "waived" if judgement.waiver else judgement.verdict.value
+        verdict += f", {judgement.mark}" if judgement.mark in marks else ""
+        found.append(row(judgement, against=against, allowed=band(judgement), verdict=verdict))
     return found
 
 
@@ -62,7 +62,7 @@ COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verd
 
 def columns(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     """The headings of `rows`: of an A/B the builds' names."""
-    if any(one.against == "ab" for one in judgements):
+    if any(judgement.against == "ab" for judgement in judgements):
         return ("metric", "A", "B", *COLUMNS[3:])
     return COLUMNS
 
@@ -108,11 +108,11 @@ def resumed(at: str) -> str:
 def _identity(outcome: Outcome) -> Iterator[str]:
     """What was measured, how often, and what it was compared with."""
     if outcome.build is not None:
-        yield f"build: {outcome.build.in_words}"
-    yield from (f"control: {one.in_words}" for one in outcome.controls)
+        yield f"build: {outcome.build.description}"
+    yield from (f"control: {control.description}" for control in outcome.controls)
     if outcome.extra_options:
         yield f"extra options: {outcome.extra_options}"
-    yield from (f"setting: {one}" for one in outcome.settings)
+    yield from (f"setting: {setting}" for setting in outcome.settings)
     if outcome.compared_with:
         yield f"compared with: {outcome.compared_with}"
     if outcome.measurements:
@@ -121,11 +121,11 @@ def _identity(outcome: Outcome) -> Iterator[str]:
 
 def reasons(judgements: Sequence[Judgement], bullet: str = "") -> Iterator[str]:
     """Why each metric has its verdict, what else is to know, and what lets it through."""
-    for one in judgements:
-        yield f"{bullet}{one.metric}: {one.reason}"
-        yield from (f"  {bullet}note: {note}" for note in one.notes)
-        if one.waiver:
-            yield f"  {bullet}waived: {one.waiver}"
+    for judgement in judgements:
+        yield f"{bullet}{judgement.metric}: {judgement.reason}"
+        yield from (f"  {bullet}note: {note}" for note in judgement.notes)
+        if judgement.waiver:
+            yield f"  {bullet}waived: {judgement.waiver}"
 
 
 def brief(judgements: Sequence[Judgement], *, with_noise: bool = False) -> str:
@@ -136,13 +136,14 @@ def brief(judgements: Sequence[Judgement], *, with_noise: bool = False) -> str:
         with_noise: what this session could show stands beside, where it measured its own noise.
     """
     return ", ".join(
-        f"{one.metric} {signed(one.metric, one.change)}"
-        + f" (interval {interval(one)}, band {band(one)})" * (with_noise and one.is_interleaved)
-        + (" since the anchor" if one.against == "anchor" else "")
-        + (" (waived)" if one.waiver else "")
-        + (f" ({one.mark})" if one.mark in _OF_MACHINE else "")
-        for one in judgements
-        if one.change is not None
+        f"{judgement.metric} {signed(judgement.metric, judgement.change)}"
+        + f" (interval {interval(judgement)}, band {band(judgement)})"
+        * (with_noise and judgement.is_interleaved)
+        + (" since the anchor" if judgement.against == "anchor" else "")
+        + (" (waived)" if judgement.waiver else "")
+        + (f" ({judgement.mark})" if judgement.mark in _OF_MACHINE else "")
+        for judgement in judgements
+        if judgement.change is not None
     )
 
 
@@ -159,7 +160,7 @@ def measured_rows(
         measured: the metrics.
         changes: how far those moved that were compared; the first of each metric counts.
     """
-    moved = {one.metric: one for one in reversed(changes)}
+    moved = {change.metric: change for change in reversed(changes)}
     return [
         (
             f"{one.metric} [{one.unit}]",

@@ -29,7 +29,7 @@ _ORDER = (
     Verdict.IMPROVEMENT,
     Verdict.PASS,
 )
-WHY_NOT: Mapping[str, str] = {
+SKIP_REASONS: Mapping[str, str] = {
     "lack": "not run",
     "budget": "not run for lack of time",
     "unfinished": "not finished",
@@ -89,8 +89,8 @@ def state(report: RunReport) -> str:
 
 def counts(report: RunReport) -> dict[str, int]:
     """How many tests have each verdict, the worst first; last those without one."""
-    seen: Counter[str] = Counter(result.verdict or result.why_not for result in report.results)
-    words: dict[str, str] = {**{verdict: verdict.value for verdict in _ORDER}, **WHY_NOT}
+    seen: Counter[str] = Counter(result.verdict or result.skip_reason for result in report.results)
+    words: dict[str, str] = {**{verdict: verdict.value for verdict in _ORDER}, **SKIP_REASONS}
     return {words[kind]: seen[kind] for kind in words if seen[kind]}
 
 
@@ -102,7 +102,7 @@ def findings(report: RunReport, verdict: Verdict) -> list[Finding]:
     """
     found: list[Finding] = []
     for result in of_verdict(report, verdict):
-        of_it = [Finding(result, one) for one in open_metrics(result, verdict)]
+        of_it = [Finding(result, metric) for metric in open_metrics(result, verdict)]
         found += of_it or [Finding(result, None)]
     return _sorted(found, verdict)
 
@@ -110,14 +110,20 @@ def findings(report: RunReport, verdict: Verdict) -> list[Finding]:
 def metrics(report: RunReport, verdict: Verdict) -> list[Finding]:
     """The judgements with that verdict of all tests, in the order of `findings`."""
     found = [
-        Finding(one, judged) for one in report.results for judged in open_metrics(one, verdict)
+        Finding(result, judged)
+        for result in report.results
+        for judged in open_metrics(result, verdict)
     ]
     return _sorted(found, verdict)
 
 
 def open_metrics(result: TestResult, verdict: Verdict | None) -> list[Judgement]:
     """The judgements of a test with that verdict, without waived ones."""
-    return [one for one in result.judgements if one.verdict == verdict and not one.waiver]
+    return [
+        judgement
+        for judgement in result.judgements
+        if judgement.verdict == verdict and not judgement.waiver
+    ]
 
 
 def _sorted(found: Iterable[Finding], verdict: Verdict) -> list[Finding]:
@@ -141,7 +147,12 @@ def of_verdict(report: RunReport, *verdicts: Verdict | None) -> list[TestResult]
 
 def waived(report: RunReport) -> list[Finding]:
     """The losses that a waiver lets through, the largest in bands first."""
-    found = [Finding(test, one) for test in report.results for one in test.judgements if one.waiver]
+    found = [
+        Finding(test, judgement)
+        for test in report.results
+        for judgement in test.judgements
+        if judgement.waiver
+    ]
     return sorted(found, key=lambda finding: worst_first(finding.judgement))
 
 
@@ -170,7 +181,9 @@ def why(result: TestResult) -> str:
     if result.failure is not None:
         return f"{result.failure.error_class}: {result.failure.message}"
     reasons = (
-        f"{one.metric}: {one.reason}" for one in result.judgements if one.verdict == result.verdict
+        f"{judgement.metric}: {judgement.reason}"
+        for judgement in result.judgements
+        if judgement.verdict == result.verdict
     )
     return result.reason or "; ".join(dict.fromkeys(reasons))
 
@@ -178,14 +191,14 @@ def why(result: TestResult) -> str:
 def not_run(report: RunReport) -> list[Group[TestResult]]:
     """Tests without a verdict, by kind and reason."""
     return grouped(
-        (WHY_NOT.get(result.why_not, result.why_not), result.reason, result)
+        (SKIP_REASONS.get(result.skip_reason, result.skip_reason), result.reason, result)
         for result in of_verdict(report, None)
     )
 
 
 def gaps(result: TestResult) -> list[DocumentedMetric]:
     """The documented values that are not judged and that the measured ones were compared with."""
-    judged = {one.metric for one in result.judgements}
+    judged = {judgement.metric for judgement in result.judgements}
     return [one for one in result.documented if one.metric not in judged and one.change is not None]
 
 
@@ -195,14 +208,16 @@ def starts(report: RunReport) -> Mapping[str, float]:
     """
     starts = ("planned", "made", "again", "controls", "without_sharing")
     names = (*starts, "spent_s", "saved_s", "synthetic")
-    return {name: sum(getattr(one, name) for one in report.efforts) for name in names}
+    return {name: sum(getattr(effort, name) for effort in report.efforts) for name in names}
 
 
 def marked(report: RunReport) -> dict[Mark, list[TestResult]]:
     """The marks that speak of the machine or of a missing control, each with its tests."""
     found: dict[Mark, list[TestResult]] = {}
     for result in report.results:
-        for mark in dict.fromkeys(one.mark for one in result.judgements if one.mark):
+        for mark in dict.fromkeys(
+            judgement.mark for judgement in result.judgements if judgement.mark
+        ):
             found.setdefault(mark, []).append(result)
     return found
 
@@ -234,27 +249,27 @@ def resolution(report: RunReport) -> str:
     """The smallest loss that shows on a machine that measures its own noise; empty: none did."""
     widest: dict[str, Judgement] = {}
     for result in report.results:
-        for one in result.judgements:
-            if one.metric in result.widened and one.band is not None:
-                known = widest.get(one.metric)
-                if known is None or one.band > (known.band or 0.0):
-                    widest[one.metric] = one
+        for judgement in result.judgements:
+            if judgement.metric in result.widened and judgement.band is not None:
+                known = widest.get(judgement.metric)
+                if known is None or judgement.band > (known.band or 0.0):
+                    widest[judgement.metric] = judgement
     return ", ".join(f"{name} {band(one)}" for name, one in widest.items())
 
 
 def builds(report: RunReport) -> list[tuple[str, int]]:
     """The builds under test in words, each with its number of tests, the most first."""
-    return _each(one.build.in_words for one in report.results if one.build is not None)
+    return _each(result.build.description for result in report.results if result.build is not None)
 
 
 def compared_with(report: RunReport) -> list[tuple[str, int]]:
     """What they were compared with, likewise."""
-    return _each(one.compared_with for one in report.results)
+    return _each(result.compared_with for result in report.results)
 
 
 def controls(report: RunReport) -> list[tuple[str, int]]:
     """The other builds that were started beside them, likewise."""
-    return _each(control.in_words for one in report.results for control in one.controls)
+    return _each(control.description for result in report.results for control in result.controls)
 
 
 def settings(report: RunReport) -> list[tuple[str, list[str]]]:
@@ -268,7 +283,7 @@ def settings(report: RunReport) -> list[tuple[str, list[str]]]:
 
 def main_metrics(result: TestResult) -> Sequence[MeasuredMetric]:
     """The metrics to name first: those that were judged, else the first ones of the gate."""
-    judged = {one.metric for one in result.judgements}
+    judged = {judgement.metric for judgement in result.judgements}
     return result.measured[: max(_MAIN, sum(one.metric in judged for one in result.measured))]
 
 

@@ -66,8 +66,8 @@ class TestResult:
         probe: short name in the scenario.
         run: id of the run that it is from.
         verdict: None: it was not run, or did not finish.
-        why_not: `lack` (of hardware, programs, …), `budget` (of time), `unfinished` (the session
-            ended first); empty: it has a verdict.
+        skip_reason: `lack` (of hardware, programs, …), `budget` (of time), `unfinished` (the
+            session ended first); empty: it has a verdict.
         reason: why there is no verdict from numbers.
         judgements, observed, measured: as in the record of the verdict.
         documented: what its document says.
@@ -92,7 +92,7 @@ class TestResult:
     probe: str
     run: str
     verdict: Verdict | None
-    why_not: Literal["", "lack", "budget", "unfinished"] = ""
+    skip_reason: Literal["", "lack", "budget", "unfinished"] = ""
     reason: str = ""
     judgements: tuple[Judgement, ...] = ()
     observed: tuple[Change, ...] = ()
@@ -280,7 +280,7 @@ class RunReport:
     @property
     def gpu_hours(self) -> float:
         """Hours of the clock, times the GPUs that they were spent on."""
-        return sum(one.spent_s * one.gpus for one in self.efforts) / 3600
+        return sum(effort.spent_s * effort.gpus for effort in self.efforts) / 3600
 
 
 def report_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunReport:
@@ -301,12 +301,12 @@ def report_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunReport:
         status=None if end is None else end.status,
         meaning="the run has not ended, or was killed"
         if end is None
-        else meaning(ExitStatus(end.status), [one.verdict for one in results]),
+        else meaning(ExitStatus(end.status), [result.verdict for result in results]),
         synthetic=bool(facts.get("synthetic")) or any(one.synthetic for one in results),
         results=results,
         scenarios=_scenarios(records, results),
         efforts=_efforts(facts, records),
-        waiver_faults=tuple(one.message for one in records_of(WaiverFaultRecord, records)),
+        waiver_faults=tuple(record.message for record in records_of(WaiverFaultRecord, records)),
         suspicion=suspicion(results),
         without_controls=without_controls(results),
         recorded=tuple(candidate_lines(records)),
@@ -360,7 +360,7 @@ def _failed(result: TestResult) -> TestResult:
         (),
         f"read the output of the session of run {result.run}",
     )
-    return replace(result, verdict=Verdict.ERROR, why_not="", reason="", failure=failure)
+    return replace(result, verdict=Verdict.ERROR, skip_reason="", reason="", failure=failure)
 
 
 def result_of(record: VerdictRecord, run: str = "", disturbances: Sequence[str] = ()) -> TestResult:
@@ -412,7 +412,9 @@ def _lacks_control(record: VerdictRecord) -> bool:
             and not judged.is_interleaved
             and not is_accuracy(judged.metric)
             and judged.against in ("baseline", "anchor")
-            and (policy == "none" or (policy == "auto" and judged.against in controls["why_not"]))
+            and (
+                policy == "none" or (policy == "auto" and judged.against in controls["skip_reason"])
+            )
         ):
             return True
     return False
@@ -422,14 +424,14 @@ def suspicion(results: Sequence[TestResult]) -> str:
     """That the host moved and not the build, if nearly everything did; empty: no sign of it."""
     return moved_together(
         [
-            (result.scenario, one.change, _is_lost(one))
+            (result.scenario, judgement.change, _is_lost(judgement))
             for result in results
             if not result.synthetic
-            for one in result.judgements
-            if one.against == "baseline"
-            and one.interval is not None
-            and one.change is not None
-            and not is_accuracy(one.metric)
+            for judgement in result.judgements
+            if judgement.against == "baseline"
+            and judgement.interval is not None
+            and judgement.change is not None
+            and not is_accuracy(judgement.metric)
         ]
     )
 
@@ -443,7 +445,7 @@ def _is_lost(judged: Judgement) -> bool:
 
 def without_controls(results: Sequence[TestResult]) -> str:
     """Which error rates hold if tests were judged without controls; empty: none was."""
-    number = sum(one.lacks_control and not one.synthetic for one in results)
+    number = sum(result.lacks_control and not result.synthetic for result in results)
     if not number:
         return ""
     return f"{counted(number, 'test')} judged without controls: {WITHOUT_CONTROLS}"
@@ -454,15 +456,15 @@ def _scenarios(
 ) -> tuple[ScenarioFacts, ...]:
     """The facts recorded of each; of one that has none, its id alone."""
     known = {}
-    for one in records_of(ScenarioRecord, records):
-        shared = {name: getattr(one, name) for name in _OF_SCENARIO}
-        known[one.scenario] = ScenarioFacts(one.scenario, engine=one.engine_name, **shared)
-    names = dict.fromkeys([*known, *(one.scenario for one in results if one.scenario)])
+    for record in records_of(ScenarioRecord, records):
+        shared = {name: getattr(record, name) for name in _OF_SCENARIO}
+        known[record.scenario] = ScenarioFacts(record.scenario, engine=record.engine_name, **shared)
+    names = dict.fromkeys([*known, *(result.scenario for result in results if result.scenario)])
     return tuple(known.get(name) or ScenarioFacts(name) for name in names)
 
 
 def _efforts(facts: Mapping[str, Any], records: Sequence[Record]) -> tuple[GroupEffort, ...]:
-    gpus = {one.scenario: one.gpus for one in records_of(ScenarioRecord, records)}
+    gpus = {record.scenario: record.gpus for record in records_of(ScenarioRecord, records)}
     return tuple(
         GroupEffort(
             scenario=group.scenario,

@@ -27,7 +27,7 @@ def terminal_lines(report: RunReport, status: ExitStatus | None) -> Iterator[tup
         report: the run.
         status: how it ended; None if it was broken off.
     """
-    ends = [one.verdict for one in report.results]
+    ends = [result.verdict for result in report.results]
     shown = {
         "report": report,
         "overview": overview,
@@ -59,13 +59,13 @@ def _values(report: RunReport) -> Iterator[str]:
     unjudged = overview.of_verdict(report, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE)
     rows = [
         (
-            *(shortened(text, 50) for text in (result.name, one.metric)),
-            figures.number(one.value),
-            shortened(one.unit, 16),
-            str(one.n),
+            *(shortened(text, 50) for text in (result.name, metric.metric)),
+            figures.number(metric.value),
+            shortened(metric.unit, 16),
+            str(metric.n),
         )
         for result in unjudged
-        for one in overview.main_metrics(result)
+        for metric in overview.main_metrics(result)
     ]
     if rows:
         columns = ("test", "metric", "value", "unit", "n")
@@ -89,7 +89,9 @@ def summary(report: RunReport, status: ExitStatus | None) -> str:
         report=report,
         run=run,
         status=status,
-        meaning="" if status is None else meaning(status, [one.verdict for one in report.results]),
+        meaning=""
+        if status is None
+        else meaning(status, [result.verdict for result in report.results]),
         resuming_call=resuming_call({"id": run.id, "arguments": run.arguments}),
         counts=overview.counts(report),
         pass_meaning=MEANINGS[Verdict.PASS],

@@ -61,7 +61,7 @@ def code(text: str, most: int = 160) -> str:
 
 def fenced(lines: Sequence[str]) -> list[str]:
     """A block of code with these lines, which no line of them ends."""
-    shown = [visible(one).replace("\n", "\\n") for one in lines]
+    shown = [visible(line).replace("\n", "\\n") for line in lines]
     longest = max((len(run) for one in shown for run in re.findall("`+", one)), default=0)
     fence = "`" * max(3, longest + 1)
     return [fence, *shown, fence]

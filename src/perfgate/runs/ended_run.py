@@ -60,7 +60,7 @@ class EndedRun:
 
 def end_of(records: Sequence[Record]) -> EndedRecord | None:
     """How a run says that it ended: its last such record counts; None: it does not."""
-    return next((one for one in reversed(records) if isinstance(one, EndedRecord)), None)
+    return next((record for record in reversed(records) if isinstance(record, EndedRecord)), None)
 
 
 def read_run(path: Path) -> EndedRun:

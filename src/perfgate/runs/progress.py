@@ -178,7 +178,7 @@ class ProgressState:
         states = Counter(self._scenarios[name].state for name in rest)
         parts = [f"{len(self._expected) - len(rest)} of {len(self._expected)} scenarios done"]
         parts += [f"{states[state]} {state}" for state in _STATES if states[state]]
-        at_once = max(1, sum(one.step is not None for one in self._scenarios.values()))
+        at_once = max(1, sum(scenario.step is not None for scenario in self._scenarios.values()))
         left = _time_left([self._left(name, clock) for name in rest], at_once)
         return ", ".join(parts) + (f"; {left}" if rest else "") if self._expected else ""
 
@@ -208,7 +208,7 @@ class ProgressState:
 
 def _time_left(seconds: Sequence[float | None], at_once: int = 1) -> str:
     """The time left for scenarios, of which as many are measured at once; None: not known."""
-    known = [one for one in seconds if one is not None]
+    known = [second for second in seconds if second is not None]
     if not known:
         return "time left not yet known"
     unknown = len(seconds) - len(known)

@@ -433,7 +433,9 @@ class EndedRecord(Record, frozen=True, kw_only=True, tag="ended"):
 
 
 _KINDS = Record.__subclasses__()
-AnyRecord: Any = reduce(or_, (one for kind in _KINDS for one in kind.__subclasses__() or [kind]))
+AnyRecord: Any = reduce(
+    or_, (subclass for kind in _KINDS for subclass in kind.__subclasses__() or [kind])
+)
 _WHOLE = msgspec.json.Decoder(AnyRecord)
 _SHORT = msgspec.json.Decoder(reduce(or_, _KINDS))  # as histories read them
 R = TypeVar("R", bound=Record)

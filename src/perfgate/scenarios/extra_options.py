@@ -61,7 +61,7 @@ def leaves(tree: Mapping[str, Any], at: Keys = ()) -> Iterator[tuple[Keys, Any]]
             yield (*at, name), value
 
 
-def in_words(engine: EngineChoice) -> str:
+def describe_extra_options(engine: EngineChoice) -> str:
     """The extra options in one line for people and records, secrets masked; empty: none."""
     told = [
         f"{program} {' '.join(mask_arguments(map(str, given)))}"

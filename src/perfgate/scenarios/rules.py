@@ -142,14 +142,14 @@ def _silence_ends_before_all(scenario: Scenario) -> Iterator[Problem]:
 
 def _turns_are_enough_to_decide(scenario: Scenario) -> Iterator[Problem]:
     gate, load = scenario.gate, scenario.workload
-    takes_turns = gate.reference == "self" and gate.noise == "measured"
-    if gate.blocks and not (takes_turns and load and load.isl and load.osl):
+    is_interleaved = gate.reference == "self" and gate.noise == "measured"
+    if gate.blocks and not (is_interleaved and load and load.isl and load.osl):
         expected = "reference: self and noise: measured beside it, and a workload with isl and osl"
         yield Problem(("gate", "blocks"), "blocks of nothing", gate.blocks, expected)
     if not (gate.whole_load or gate.blocks):
         yield Problem(("gate", "whole_load"), "starts without load", False, "blocks beside it")
     fewest = {"reference_starts": FEWEST_REFERENCES, "max_starts": FIRST_LOOK}
-    for field, least in fewest.items() if takes_turns else ():
+    for field, least in fewest.items() if is_interleaved else ():
         starts = getattr(gate, field)
         if starts < least:
             problem = "too few fresh starts for noise that the session itself must show"

@@ -4,21 +4,19 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from itertools import chain
+from operator import getitem
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import jsonschema_rs
 
 from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.files.durable_files import read_json
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import control_character_in, escaped
-from perfgate.scenarios.schema_fit import UnknownRuleError, fits, is_integer, pattern
 from perfgate.scenarios.yaml_document import MOST_ERRORS, Keys, Problem
-
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
-
 
 _TYPES = {
     "string": "text",
@@ -28,6 +26,15 @@ _TYPES = {
     "object": "a mapping",
     "array": "a list",
     "null": "nothing",
+}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+    "null": (type(None),),
 }
 _BOUNDS = {
     "minimum": "at least",
@@ -45,6 +52,18 @@ _EXPLANATIONS = {
 _LONGEST_FOUND = 60  # characters of a value in a message
 
 
+class _Type:
+    """The rule of that name; 64.0 is no whole number, which JSON Schema would take it for."""
+
+    def __init__(self, _: object, names: str | list[str], __: object) -> None:
+        names = [names] if isinstance(names, str) else names
+        self._kinds = tuple(chain.from_iterable(_KINDS[name] for name in names))
+
+    def validate(self, value: object) -> None:
+        if type(value) not in self._kinds:
+            raise ValueError
+
+
 @dataclass(frozen=True, eq=False)
 class Schema:
     """A schema, compiled once.
@@ -60,40 +79,23 @@ class Schema:
     one_line: bool = False
 
     @cached_property
-    def _validator(self) -> Any:
-        # Only a value that does not fit needs it: it takes longer to import than most do to check.
-        from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import ValidationError
-        from jsonschema.validators import extend
-
-        def ended(
-            _: Any, text: str, instance: object, __: Mapping[str, Any]
-        ) -> Iterator[ValidationError]:
-            if isinstance(instance, str) and not pattern(text).search(instance):
-                yield ValidationError(f"{instance!r} does not match {text!r}")
-
-        checker = Draft202012Validator.TYPE_CHECKER.redefine(
-            "integer", lambda _, value: is_integer(value)
-        )
-        kind = extend(Draft202012Validator, {"pattern": ended}, type_checker=checker)  # type: ignore[no-untyped-call]
-        return kind(self.rules)
-
-    def _fits(self, value: Json) -> bool:
-        try:
-            return fits(self.rules, value, self.rules)
-        except UnknownRuleError:
-            return False
+    def _validator(self) -> jsonschema_rs.Validator:
+        keywords: dict[str, type[Any]] = {"type": _Type}
+        return jsonschema_rs.validator_for(self.rules, keywords=keywords, mask="the value")
 
     def problems(self, value: Json) -> list[Problem]:
         """All that is wrong with a file's value, one problem a place."""
         controls = with_control_characters(value) if self.one_line else ()
-        found = {problem.path: problem for problem in controls}
-        errors = () if self._fits(value) else self._validator.iter_errors(value)
-        for problem in chain.from_iterable(map(self._translate, errors)):
-            found.setdefault(problem.path, problem)  # the schema names type first, it says most
+        found: dict[Keys, Problem] = {}
+        for error in self._validator.iter_errors(value):
+            for problem in self._translate(error):
+                if error.schema_path[-1] == "type":  # of several at one place it says most
+                    found[problem.path] = problem
+                found.setdefault(problem.path, problem)
             if len(found) >= MOST_ERRORS:
                 break
-        return list(found.values())
+        found |= {problem.path: problem for problem in controls}
+        return list(found.values())[:MOST_ERRORS]
 
     def require(self, file: Path, value: Json, hint: str) -> None:
         """Refuse the value of a JSON file that does not fit.
@@ -105,10 +107,11 @@ class Schema:
         if problems:
             raise in_json(min(problems, key=lambda one: len(one.path)), file, value, hint)
 
-    def _translate(self, error: "ValidationError") -> Iterator[Problem]:
-        path: Keys = tuple(error.absolute_path)
-        kind = str(error.validator)
-        rule: Any = error.schema
+    def _translate(self, error: jsonschema_rs.ValidationError) -> Iterator[Problem]:
+        path: Keys = tuple(error.instance_path)
+        *place, kind = error.schema_path
+        whole: Any = self.rules
+        rule = reduce(getitem, place, whole)
         instance: Any = error.instance
         if kind == "additionalProperties":
             known = list(rule["properties"])
@@ -120,13 +123,14 @@ class Schema:
             for name in rule["required"]:
                 if name not in instance:
                     yield Problem((*path, name), "missing", expected=self._meaning((*path, name)))
-        elif "propertyNames" in error.absolute_schema_path:
-            yield Problem((*path, str(instance)), "malformed name", expected=rule["$comment"])
+        elif isinstance(error.kind, jsonschema_rs.ValidationErrorKind.PropertyNames):
+            name = str(error.kind.error.instance)
+            yield Problem((*path, name), "malformed name", expected=rule["$comment"])
         elif kind in _EXPLANATIONS:
             described = rule.get("description") if self.described else None
             expected, hint = described or _expected(rule), _hint(kind, instance, rule)
             yield Problem(path, _EXPLANATIONS[kind], expected=expected, hint=hint)
-        elif rule is False:
+        elif rule.get(kind) is False:
             yield Problem(path, "not allowed here")
         elif kind == "not":
             yield Problem(path, "not allowed in defaults", hint="give each scenario its own")

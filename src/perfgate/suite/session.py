@@ -10,7 +10,7 @@ import pytest
 from perfgate.campaign.selection import Selected
 from perfgate.core.errors import PerfgateError
 from perfgate.judging.assembly.judge_input import Outcome
-from perfgate.judging.assembly.measured import unlike_documented
+from perfgate.judging.assembly.measured import prompts_differ_from_document
 from perfgate.judging.assembly.references import documented_metrics
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import DocumentedMetric, SkippedRecord
@@ -207,7 +207,7 @@ class SuiteSession:
 def _documented(outcome: Outcome) -> Sequence[DocumentedMetric]:
     """What its document says; nothing where that is unusable, which the outcome itself reports."""
     try:
-        is_alike = not unlike_documented(outcome.measurements)
+        is_alike = not prompts_differ_from_document(outcome.measurements)
         measured = outcome.measured if is_alike else ()
         return documented_metrics(cast(Selected, outcome.probe), measured)
     except PerfgateError:

@@ -34,9 +34,7 @@ from perfgate.launchers.site import Site, load_site
 from perfgate.launchers.start_commands import require_here
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.software import own_environment
-from perfgate.plan.registered import registered
-from perfgate.plan.release_coverage import uncovered
-from perfgate.plan.toolchain import BuildOverride
+from perfgate.plan.toolchain import BuildOverride, registered, uncovered
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape

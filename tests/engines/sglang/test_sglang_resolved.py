@@ -14,7 +14,11 @@ from sglang_scenarios import COMPILED, DP, EAGLE, ENGINE, LOAD, TP, page, render
 from tables import each
 
 from perfgate.core.errors import RunError
-from perfgate.engines.in_force import InForce, differences, require_in_force
+from perfgate.engines.effective_settings import (
+    EffectiveSettings,
+    differences,
+    require_effective_settings,
+)
 from perfgate.engines.sglang.table import SERVE
 from perfgate.rehearsal.options import Syntax, read_as_argparse
 from perfgate.rehearsal.programs.sglang_settings import resolved
@@ -37,8 +41,8 @@ def answered(case: Scenario, version: str = "0.5.3") -> dict[str, Any]:
     return {**resolved(words, version, "H200"), "path": "/get_server_info"}
 
 
-def asked(case: Scenario, told: dict[str, Any], *log: str) -> InForce:
-    found = ENGINE.in_force(case, told, log)
+def asked(case: Scenario, told: dict[str, Any], *log: str) -> EffectiveSettings:
+    found = ENGINE.effective_settings(case, told, log)
     assert found is not None
     return found
 
@@ -73,7 +77,7 @@ def test_each_documented_line_as_the_documents_release_resolves_it(
 def test_attention_dp_that_the_server_switched_off_is_an_error_with_both_values() -> None:
     case = scenario(DP)
     with pytest.raises(RunError) as caught:
-        require_in_force(case, asked(case, answered(case)))
+        require_effective_settings(case, asked(case, answered(case)))
     assert caught.value.failure == "not_in_force"
     told = "/get_server_info: attention_dp: asked True, in force False"
     assert caught.value.evidence == (told,)
@@ -178,5 +182,5 @@ def test_a_real_answer_is_read_and_no_secret_is_kept() -> None:
 
 
 def test_a_server_that_tells_nothing_is_not_believed_to_have_all_in_force() -> None:
-    assert ENGINE.in_force(scenario(DP), {}, []) is None
-    assert ENGINE.in_force(scenario(DP), {"detail": "Not Found"}, []) is None
+    assert ENGINE.effective_settings(scenario(DP), {}, []) is None
+    assert ENGINE.effective_settings(scenario(DP), {"detail": "Not Found"}, []) is None

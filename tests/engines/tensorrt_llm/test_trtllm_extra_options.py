@@ -19,7 +19,7 @@ from perfgate.engines.tensorrt_llm import programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.table import TABLES
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import (
     AccuracyTask,

@@ -13,7 +13,7 @@ from perfgate.cli.main import main
 from perfgate.core.errors import CannotDo, InputError, SeveralInputErrors
 from perfgate.core.files.paths import repository
 from perfgate.engines.tensorrt_llm.table import TABLES, VARIABLE, release
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 

@@ -10,7 +10,12 @@ from trtllm_scenarios import scenario
 
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.in_force import InForce, differences, not_established, require_in_force
+from perfgate.engines.effective_settings import (
+    EffectiveSettings,
+    differences,
+    not_established,
+    require_effective_settings,
+)
 from perfgate.engines.tensorrt_llm import llm_api_yaml, programs, resolved
 from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
 from perfgate.rehearsal.playbook import release_numbers
@@ -45,12 +50,12 @@ PADDED = CudaGraphs(padding=True, batch_sizes=(1, 2, 4, 8))
 
 def of(
     settings: dict[str, Any], log: list[str], report: dict[str, Any] | None = None
-) -> tuple[Scenario, InForce]:
+) -> tuple[Scenario, EffectiveSettings]:
     case = scenario(settings=EngineSettings(tp=8, **settings))
-    return case, resolved.in_force(case, report or {}, log)
+    return case, resolved.effective_settings(case, report or {}, log)
 
 
-def silent(case: Scenario, found: InForce) -> dict[str, Any]:
+def silent(case: Scenario, found: EffectiveSettings) -> dict[str, Any]:
     told = not_established(case, found).get("settings_not_established", {})
     assert isinstance(told, dict)
     return told
@@ -88,7 +93,7 @@ def test_what_is_in_force_as_asked(
     case, found = of(settings, log)
     assert found.settings[next(iter(settings))] == expected
     assert not silent(case, found)
-    assert require_in_force(case, found)["settings_told_by"] == "its log"
+    assert require_effective_settings(case, found)["settings_told_by"] == "its log"
 
 
 @each(
@@ -108,7 +113,7 @@ def test_an_option_that_was_ignored_is_an_error_with_both_values(
     settings: dict[str, Any], log: list[str], words: str
 ) -> None:
     with pytest.raises(RunError) as caught:
-        require_in_force(*of(settings, log))
+        require_effective_settings(*of(settings, log))
     assert caught.value.failure == "not_in_force"
     assert words in caught.value.message
 
@@ -166,4 +171,4 @@ def test_what_a_stand_in_prints_of_each_scenarios_own_file_is_in_force(version: 
         by_default = program == THROUGHPUT or numbers >= (1, 0)
         said = healthy_log.resolved(well, tree, graphs_by_default=by_default)
         log = healthy_log.start_log("model", 8, 0.9, said)
-        assert list(differences(case, resolved.in_force(case, {}, log))) == [], case.id
+        assert list(differences(case, resolved.effective_settings(case, {}, log))) == [], case.id

@@ -14,7 +14,7 @@ from vllm_scenarios import HERE, scenario
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce, require_in_force
+from perfgate.engines.effective_settings import EffectiveSettings, require_effective_settings
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.engines.vllm.resolved_settings import of_text
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario, Workload
@@ -54,8 +54,8 @@ def load(requests: int) -> Workload:
 
 def told(
     case: Scenario, answer: dict[str, Json] | None = None, log: tuple[str, ...] = ()
-) -> InForce:
-    found = Vllm().in_force(case, answer or {}, log)
+) -> EffectiveSettings:
+    found = Vllm().effective_settings(case, answer or {}, log)
     assert found is not None
     return found
 
@@ -81,7 +81,7 @@ def test_the_real_log_tells_what_a_real_server_runs_with() -> None:
     }
     assert found.told["kv_cache_size_tokens"] == 46592
     assert "non-default" not in str(found.told)
-    facts = require_in_force(scenario(gpus=0, **AS_SERVED), found)
+    facts = require_effective_settings(scenario(gpus=0, **AS_SERVED), found)
     assert facts["settings_told_by"] == "its log"
 
 
@@ -112,7 +112,7 @@ def test_a_setting_that_the_real_server_does_not_run_with_is_an_error(
 ) -> None:
     case = scenario(gpus=0, **asked)
     with pytest.raises(RunError) as caught:
-        require_in_force(case, told(case, REAL_ANSWER, tuple(REAL_LOG)))
+        require_effective_settings(case, told(case, REAL_ANSWER, tuple(REAL_LOG)))
     assert caught.value.failure == "not_in_force"
     assert words in caught.value.message
 
@@ -169,12 +169,12 @@ def test_what_is_compiled_and_captured_as_newer_releases_tell_it(
 def test_sizes_of_graphs_are_told_where_they_are_asked() -> None:
     graphs = CudaGraphs(batch_sizes=tuple(reversed(SIZES)))
     case = scenario(tp=8, cuda_graphs=graphs)
-    require_in_force(case, told(case, log=(OLD_LINE,)))
+    require_effective_settings(case, told(case, log=(OLD_LINE,)))
     fewer = scenario(tp=8, cuda_graphs=replace(graphs, batch_sizes=(1, 2)))
     with pytest.raises(RunError, match="in force"):
-        require_in_force(fewer, told(fewer, log=(OLD_LINE,)))
+        require_effective_settings(fewer, told(fewer, log=(OLD_LINE,)))
     largest = scenario(tp=8, cuda_graphs=CudaGraphs(max_batch_size=512))
-    require_in_force(largest, told(largest, log=(OLD_LINE,)))
+    require_effective_settings(largest, told(largest, log=(OLD_LINE,)))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_what_bounds_the_load_is_told() -> None:
 
 @pytest.mark.parametrize("log", [(), ("INFO: nothing of a config",), BESIDE])
 def test_a_server_that_says_nothing_tells_nothing(log: tuple[str, ...]) -> None:
-    assert Vllm().in_force(scenario(tp=8), {}, log) is None
+    assert Vllm().effective_settings(scenario(tp=8), {}, log) is None
 
 
 def test_a_key_among_the_arguments_is_not_kept() -> None:

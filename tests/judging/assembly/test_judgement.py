@@ -137,7 +137,7 @@ def test_references_that_took_turns_are_judged_in_turns_beside_earlier_sessions(
     """Of the first metric with their values; what earlier sessions showed is grouped by session."""
     a, b = (entry_of(*speeds(99.0, 101.0), run=name) for name in "ab")
     earlier = replace(a, runs=(*a.runs, *b.runs))
-    reference = replace(Reference(BASELINE, takes_turns=True), earlier=earlier)
+    reference = replace(Reference(BASELINE, is_interleaved=True), earlier=earlier)
     given = assembled(PROBE, reference, speeds(99.0, 101.0, 100.0, ttft_median_ms=50.0))
     speed, ttft = (one["earlier"] for one in given.as_record()["tests"])
     assert (speed, ttft) == ([[99.0, 101.0], [99.0, 101.0]], [])

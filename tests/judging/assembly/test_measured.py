@@ -14,7 +14,7 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.in_force import InForce, require_in_force
+from perfgate.engines.effective_settings import EffectiveSettings, require_effective_settings
 from perfgate.judging.assembly.measured import measured_build, measured_metrics, settings_notes
 from perfgate.scenarios.scenario import EngineSettings
 
@@ -73,17 +73,20 @@ BY_THE_SCENARIO = "not in force, by the scenario alone, as the server does not t
     "inert, others, found, notes",
     [
         # Said once for all starts, with both values.
-        (DP, {}, InForce({"tp": 8, "attention_dp": False}, source="/get_server_info"),
+        (DP, {}, EffectiveSettings({"tp": 8, "attention_dp": False}, source="/get_server_info"),
          f"not in force, as the scenario says: attention_dp: asked True, in force False: {WHY}"),
-        ({}, {}, InForce({"tp": 8}, limits=("max_running_requests 48, 1000 requests in flight",)),
+        ({}, {}, EffectiveSettings(
+            {"tp": 8}, limits=("max_running_requests 48, 1000 requests in flight",)),
          "limited: max_running_requests 48, 1000 requests in flight"),
-        (DP, {}, InForce({"attention_dp": True}), "in force, which the scenario says it is not: "
+        (DP, {}, EffectiveSettings({"attention_dp": True}),
+         "in force, which the scenario says it is not: "
          "attention_dp: what is documented was measured without it; remove "
          "engine.inert.attention_dp, or use the documented release"),
-        (DP, {}, InForce({"tp": 8}), f"{BY_THE_SCENARIO}: attention_dp: {WHY}"),
+        (DP, {}, EffectiveSettings({"tp": 8}), f"{BY_THE_SCENARIO}: attention_dp: {WHY}"),
         (DP, {}, None, f"{BY_THE_SCENARIO}: attention_dp: {WHY}"),
-        ({}, {}, InForce({"tp": 8}), ""),
-        ({}, {"kv_cache_dtype": "fp8", "attention_dp": True}, InForce({"tp": 8}, source="log"),
+        ({}, {}, EffectiveSettings({"tp": 8}), ""),
+        ({}, {"kv_cache_dtype": "fp8", "attention_dp": True},
+         EffectiveSettings({"tp": 8}, source="log"),
          "not established: whether kv_cache_dtype, attention_dp is in force: log does not tell"),
     ],
 )  # fmt: skip
@@ -92,7 +95,7 @@ def test_what_is_told_of_settings(inert, others, found, notes) -> None:
     known = dict.fromkeys(inert, WHY) or None
     engine = replace(SCENARIO.engine, settings=settings, inert=known)
     scenario = replace(SCENARIO, engine=engine)
-    facts = {} if found is None else require_in_force(scenario, found)
+    facts = {} if found is None else require_effective_settings(scenario, found)
     assert "\n".join(settings_notes(scenario, [Measurement({}, facts)] * 3)) == notes
     assert list(settings_notes(scenario, [])) == []
 

@@ -52,7 +52,7 @@ def tools_of(scenario: Scenario) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("label", "documented", "in_words"),
+    ("label", "documented", "description"),
     [
         ("", True, DOCUMENT),
         ("", False, "no baseline"),
@@ -63,7 +63,7 @@ def tools_of(scenario: Scenario) -> Any:
         ("c1", False, STORED.format(0)),
     ],
 )
-def test_what_a_probe_is_compared_with(compared, label, documented, in_words) -> None:
+def test_what_a_probe_is_compared_with(compared, label, documented, description) -> None:
     entry = building.entry(100.0, 101.0)
     if label:
         suite_store().save(building.baseline(entries={label: entry}))
@@ -71,7 +71,7 @@ def test_what_a_probe_is_compared_with(compared, label, documented, in_words) ->
     found = compared(C4, values)
     assert found.entry == (entry if label == "c4" else None)
     assert found.documented == values
-    assert found.in_words.startswith(in_words)
+    assert found.description.startswith(description)
 
 
 def test_a_documented_value_goes_to_the_point_it_belongs_to(compared) -> None:
@@ -91,11 +91,11 @@ def test_a_machine_that_measures_itself_has_no_document_and_takes_its_own_runs_f
 ) -> None:
     values = {SPEED: DocumentedValue(1.0)}
     found = compared(OWN, values)
-    assert (found.in_words, found.documented) == ("no baseline", {})
+    assert (found.description, found.documented) == ("no baseline", {})
     runs = building.entry(100.0, 101.0).runs
     found = compared(OWN, values, runs)
     assert found.entry.runs == runs
-    assert found.in_words == "this machine itself, 2 fresh starts in this session"
+    assert found.description == "this machine itself, 2 fresh starts in this session"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from perfgate.judging.assembly.sweeps import (
     require_small_family,
     sweep_probes,
 )
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario

@@ -197,7 +197,7 @@ def test_a_probe_ends_with_its_first_regression_or_when_all_is_decided() -> None
 
     one = metric((many.PASS, 0), (many.REGRESSION, 1), (many.PASS, 0), (many.PASS, 1))
     other = metric((many.HOST_SHIFT, 2), (many.PASS, 2), (many.INCONCLUSIVE, 2), (many.PASS, 0))
-    probe = many.together([one, other])
+    probe = many.combine([one, other])
     assert probe.codes.tolist() == [many.HOST_SHIFT, many.REGRESSION, many.INCONCLUSIVE, many.PASS]
     assert probe.new.tolist() == [2, 2, 2, 2]
     assert probe.controls.tolist() == [1, 0, 1, 0]

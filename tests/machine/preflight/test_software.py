@@ -42,7 +42,7 @@ def test_all_is_here() -> None:
         ("clients", "ok", "aiperf 0.13.0"),
         ("model", "ok", "Small-1B, 4 shards, 3.0 GiB"),
     ]
-    bounded = judged(tools(Made(foreseen=("mtp: 48 at most",))))["engine"]
+    bounded = judged(tools(Made(known_limitations=("mtp: 48 at most",))))["engine"]
     assert (bounded.outcome, bounded.found[-15:]) == ("warning", "mtp: 48 at most")
 
 

@@ -1,12 +1,14 @@
 """pytest-benchmark's JSON of a report: the session's own entries, read by pytest-benchmark."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from building import outcome
 from run_reports import of_size
+from sessions import ONLY_NEEDED_PLUGINS, untraced
 
 from perfgate.reports.formats.benchmark import BenchmarkFormat, benchmark_entries
 from perfgate.reports.run_report import report_of
@@ -40,6 +42,7 @@ def test_pytest_benchmark_reads_the_file(tmp_path: Path) -> None:
         text=True,
         check=False,
         cwd=tmp_path,
+        env={**untraced(os.environ), **ONLY_NEEDED_PLUGINS},
     )
     assert done.returncode == 0, done.stderr
     assert "test_serving[b200-scenario-000-c1] output_throughput" in done.stdout

@@ -208,9 +208,9 @@ def _judged(
         # Neither mock programs nor settings changed on purpose tell what the build lost.
         if not is_there or record.synthetic or record.injected:
             continue
-        for one in record.judgements:
-            if one.metric == waiver.metric:
-                yield record.probe, one
+        for judgement in record.judgements:
+            if judgement.metric == waiver.metric:
+                yield record.probe, judgement
 
 
 def _beyond(waiver: Waiver, judged: Iterable[_Labelled]) -> WaiverFault | None:

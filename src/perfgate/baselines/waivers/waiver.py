@@ -165,8 +165,8 @@ def _sentence(waiver: Waiver) -> str:
 def in_force(records: Iterable[VerdictRecord]) -> list[LetThrough]:
     """What waivers let through in a run, in the order of its verdict records."""
     return [
-        LetThrough(record.name, one.metric, one.change or 0.0, one.waiver.text)
+        LetThrough(record.name, judgement.metric, judgement.change or 0.0, judgement.waiver.text)
         for record in records
-        for one in record.judgements
-        if one.waiver
+        for judgement in record.judgements
+        if judgement.waiver
     ]

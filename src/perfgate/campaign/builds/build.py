@@ -199,14 +199,14 @@ def same_build(one: Build, two: Build) -> str:
         return ""
     if _calls(one.tools) == _calls(two.tools):
         return "the same program and settings"
-    return f"both are {_in_words(one.tools.build)}, which may still be two builds"
+    return f"both are {_describe(one.tools.build)}, which may still be two builds"
 
 
 def _calls(tools: Toolchain) -> object:
     """What tells apart two builds of one version: where their programs are."""
     locations = tools.locations
     try:
-        return locations.inside, [locations.find(one) for one in tools.engine.programs[:1]]
+        return locations.inside, [locations.find(program) for program in tools.engine.programs[:1]]
     except (MissingProgram, InputError):
         return locations.inside, None
 
@@ -232,7 +232,7 @@ def _identified(tools: Toolchain, source: BuildSource, expected: EngineBuild | N
             raise
         raise InputError(
             f"the other build's image is not available: {error.message}",
-            found=" | ".join([source.in_words, *error.evidence]),
+            found=" | ".join([source.description, *error.evidence]),
             expected="an image that is here or can be pulled",
             hint=error.hint,
         ) from error
@@ -242,8 +242,8 @@ def _identified(tools: Toolchain, source: BuildSource, expected: EngineBuild | N
     if found.version != expected.version or not _same_commit(told, expected):
         raise InputError(
             "the other build is not the one that is expected",
-            found=f"{source.in_words} is {_in_words(found)}",
-            expected=_in_words(expected),
+            found=f"{source.description} is {_describe(found)}",
+            expected=_describe(expected),
             hint="it was replaced since, or another is meant: name the build by --control",
         )
     return replace(tools, override=BuildOverride(found.version, expected.commit))
@@ -265,8 +265,8 @@ def _refuse_replaced(
     if calls == _calls(found.tools) and not _same_commit(build.commit, expected):
         raise InputError(
             "the other build is not there any more: the build under test is in its place",
-            found=f"{found.source.in_words} is {_in_words(build)}",
-            expected=_in_words(expected),
+            found=f"{found.source.description} is {_describe(build)}",
+            expected=_describe(expected),
             hint="keep each build in a folder or image of its own",
         )
 
@@ -279,7 +279,7 @@ def _same_commit(told: str, expected: EngineBuild) -> bool:
     return told.startswith(known) or known.startswith(told)
 
 
-def _in_words(build: EngineBuild) -> str:
+def _describe(build: EngineBuild) -> str:
     commit = f", commit {build.commit}" if build.commit != build.version else ""
     return f"{build.name} {build.version}{commit}"
 
@@ -332,15 +332,15 @@ class AbBuilds:
         """
         sides = []
         for side, one in (("A", self.a), ("B", self.b)):
-            (named,) = mask_arguments([one.source.in_words])
+            (named,) = mask_arguments([one.source.description])
             build = measured_build(one.tools.build, measurements.get(side, ()))
-            sides.append(f"{side} = {named} ({build.in_words})")
+            sides.append(f"{side} = {named} ({build.description})")
         same = same_build(self.a, self.b) if outcome.error is None else ""
         notes = (f"A and B are one build ({same}): an A/A run",) if same else ()
         return replace(
             outcome,
             compared_with="; ".join(sides),
-            injected=tuple(str(one) for one in self.b.injections),
+            injected=tuple(str(injection) for injection in self.b.injections),
             notes=(*outcome.notes, *notes),
         )
 
@@ -357,7 +357,7 @@ def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
         **_image(facts),
         prefix=prefix,
         programs={name: shlex.join(mask_arguments(words)) for name, words in programs.items()},
-        settings=tuple(str(one) for one in build.injections),
+        settings=tuple(str(injection) for injection in build.injections),
     )
     return found if found.names_programs else None
 

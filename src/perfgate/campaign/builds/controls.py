@@ -28,7 +28,7 @@ from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
 
-def build_behind(
+def baseline_build(
     scenario: Scenario, session: Session, against: Against, baseline: Baseline
 ) -> Build:
     """The build that a baseline was measured with, found here and asked what it is.
@@ -103,7 +103,7 @@ class ControlBuilds:
     references: References
     probes: Sequence[Probe]
     _found: dict[Against, Build] = field(default_factory=dict)
-    _why_not: dict[Against, str] = field(default_factory=dict)
+    _skip_reasons: dict[Against, str] = field(default_factory=dict)
     _failures: dict[Against, list[str]] = field(default_factory=dict)
 
     @property
@@ -123,7 +123,7 @@ class ControlBuilds:
             raise CannotDo(f"there is no {against} whose build could be started")
         # Speeds alone have controls, and may have another store than answers.
         stored.sort(key=lambda one: not one[0].is_load)
-        other = build_behind(self.scenario, session, against, stored[0][1])
+        other = baseline_build(self.scenario, session, against, stored[0][1])
         for probe in (one for one, _ in stored if one.is_load):
             facts = Entry(references.fingerprint(probe, other.tools), ())
             if different := facts.differences(references.fingerprint(probe)):
@@ -138,13 +138,13 @@ class ControlBuilds:
         """
         missing = False
         for against in CONTROL_ROLES:
-            known = against in self._found or against in self._why_not
+            known = against in self._found or against in self._skip_reasons
             if against not in suspected or known or self._policy == "none":
                 continue
             try:
                 self._found[against] = self._startable(against)
             except PerfgateError as error:
-                self._why_not[against] = str(error).splitlines()[0]
+                self._skip_reasons[against] = str(error).splitlines()[0]
                 missing = True
         return missing
 
@@ -154,27 +154,27 @@ class ControlBuilds:
 
     def can_start(self, against: Against) -> bool:
         """Whether nothing speaks against a start of this build, as far as is known."""
-        return against not in self.why_not
+        return against not in self.skip_reason
 
     def failed(self, against: Against, told: str) -> None:
         """Take note of a start of this build that failed; after the second there is no other."""
         failures = self._failures.setdefault(against, [])
         failures.append(told)
         if len(failures) >= _MOST_FAILURES:
-            self._why_not[against] = f"it failed twice: {'; '.join(failures)}"
+            self._skip_reasons[against] = f"it failed twice: {'; '.join(failures)}"
 
     def why_no_more(self, wanted: Collection[Against]) -> Iterator[str]:
         """Why controls that are wanted are not made."""
         for against in CONTROL_ROLES:
-            if against in wanted and (told := self._why_not.get(against)):
+            if against in wanted and (told := self._skip_reasons.get(against)):
                 yield f"no further control of the {against}'s build: {told}"
 
     @property
-    def why_not(self) -> Mapping[Against, str]:
+    def skip_reason(self) -> Mapping[Against, str]:
         """Which build cannot be started, and why."""
         if self._policy == "none":
             return dict.fromkeys(CONTROL_ROLES, "gate.control is none")
-        return self._why_not
+        return self._skip_reasons
 
     def starts(self, measured: Mapping[Against, Mapping[int, Measurement]]) -> ControlStarts:
         """The controls of one probe, as its judgement takes them.
@@ -189,7 +189,7 @@ class ControlBuilds:
             for against in CONTROL_ROLES
             if measured.get(against) or self.can_start(against)
         }
-        return ControlStarts(self._policy, known, self.why_not)
+        return ControlStarts(self._policy, known, self.skip_reason)
 
     def behind(
         self, judgements: Sequence[Judgement], measured: Mapping[Against, Mapping[int, Measurement]]
@@ -202,14 +202,14 @@ class ControlBuilds:
         """
         found = []
         for against in CONTROL_ROLES:
-            asked = [one for one in judgements if one.against == against]
+            asked = [judgement for judgement in judgements if judgement.against == against]
             starts = tuple(measured.get(against, {}).values())
             used = max((one.controls_used for one in asked), default=0)
-            why_not = self.why_not.get(against, "")
+            skip_reason = self.skip_reason.get(against, "")
             if used and against in self._found:
                 other = self._found[against]
                 build = measured_build(other.tools.build, starts)
-                found.append(MeasuredControl(against, build, used, why_not, other.note))
+                found.append(MeasuredControl(against, build, used, skip_reason, other.note))
             elif any(one.mark == "NO_CONTROL" for one in asked):
-                found.append(MeasuredControl(against, None, 0, why_not))
+                found.append(MeasuredControl(against, None, 0, skip_reason))
         return tuple(found)

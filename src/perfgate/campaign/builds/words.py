@@ -267,9 +267,9 @@ class AbSources:
     b: BuildSource
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Both, as the command line has them."""
-        return f"A={self.a.in_words} B={self.b.in_words}"
+        return f"A={self.a.description} B={self.b.description}"
 
 
 def parse_ab(words: Sequence[str]) -> AbSources:

@@ -17,7 +17,7 @@ from perfgate.core.metrics import lookup
 from perfgate.core.redaction import mask_plain
 from perfgate.judging.assembly.bands import Band, gating_bands
 from perfgate.judging.assembly.claims import claims_of_suite
-from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import registered
 from perfgate.scenarios.documented import documented_values, speed_from
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.markers import markers_of

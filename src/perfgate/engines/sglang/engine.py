@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from perfgate.core.programs.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.arguments import Argument, of_graphs, of_settings
 from perfgate.engines.base import EngineBuild, ReleaseImage, engine
-from perfgate.engines.in_force import in_flight
+from perfgate.engines.effective_settings import in_flight
 from perfgate.engines.refusal import Refused, refusal
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.sglang import resolved
@@ -33,7 +33,7 @@ class SGLang(ServedEngine):
     health_within_s = 30.0
     settings_paths = resolved.PATHS
     settings_words = resolved.WORDS
-    in_force = staticmethod(resolved.in_force)
+    effective_settings = staticmethod(resolved.effective_settings)
     facts = FACTS
     tables = TABLES
 
@@ -63,12 +63,12 @@ class SGLang(ServedEngine):
         found, asked = super().pinned(scenario, build), scenario.engine.settings
         return found if asked.mtp is not None and asked.mtp.layers > 0 else asked
 
-    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
-        """See `Engine.foreseen`: a running server reports the same (`resolved`)."""
-        return tuple(_foreseen(scenario, self.tables.release(build.version)))
+    def known_limitations(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
+        """See `Engine.known_limitations`: a running server reports the same (`resolved`)."""
+        return tuple(_known_limitations(scenario, self.tables.release(build.version)))
 
 
-def _foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
+def _known_limitations(scenario: Scenario, known: Release) -> Iterator[str]:
     """What SGLang is known to ignore or to bound, but for what is inert: one line for each."""
     settings, inert = scenario.engine.settings, scenario.engine.inert or {}
     alone = _attention_is_divided_alone(settings) and known.attention_dp_alone == "off"

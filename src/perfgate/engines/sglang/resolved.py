@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce, in_flight
+from perfgate.engines.effective_settings import EffectiveSettings, in_flight
 from perfgate.engines.sglang.table import FACTS
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
@@ -25,9 +25,9 @@ _INVERTED: Mapping[str, str] = {
 _CHOSEN_BY_SERVER = "auto"
 
 
-def in_force(
+def effective_settings(
     scenario: Scenario, answer: Mapping[str, Json], log: Iterable[str] = ()
-) -> InForce | None:
+) -> EffectiveSettings | None:
     """What the server's answer says; None: it says nothing of its arguments.
 
     Args:
@@ -40,7 +40,7 @@ def in_force(
     admitted = _effective(answer) or _admitted(log)
     told = {**answer, _EFFECTIVE: admitted} if admitted else dict(answer)
     settings = dict(_settings(scenario.engine.settings, told))
-    return InForce(
+    return EffectiveSettings(
         settings=settings,
         limits=tuple(_limits(scenario, told)),
         told=_kept(told),

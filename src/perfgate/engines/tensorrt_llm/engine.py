@@ -9,7 +9,6 @@ scenario file is read.
 from collections.abc import Iterator, Mapping
 
 from perfgate.core.errors import InputError
-from perfgate.core.programs.command import Command
 from perfgate.core.programs.locations import Locations
 from perfgate.core.programs.programs import (
     BENCHMARK_SERVING,
@@ -22,7 +21,6 @@ from perfgate.core.programs.programs import (
 from perfgate.engines.base import (
     NOWHERE,
     ON_PAPER,
-    Endpoint,
     Engine,
     EngineBuild,
     ReleaseImage,
@@ -35,10 +33,10 @@ from perfgate.engines.tensorrt_llm import (
     document_rules,
     extra_options,
     installed_options,
-    programs,
     resolved,
     table,
 )
+from perfgate.engines.tensorrt_llm import programs as commands
 from perfgate.engines.tensorrt_llm.programs import pinned
 from perfgate.engines.tensorrt_llm.table import FACTS, TABLES, release
 from perfgate.engines.weights import reference
@@ -65,8 +63,10 @@ class TensorRTLLM(Engine):
     tables = TABLES
     rules = (document_rules.broken_document_rules,)
     settings_words = resolved.WORDS
+    build = staticmethod(installed_options.installed)
+    serve = staticmethod(commands.serve)
     verify = staticmethod(installed_options.verify)
-    in_force = staticmethod(resolved.in_force)
+    effective_settings = staticmethod(resolved.effective_settings)
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -86,11 +86,11 @@ class TensorRTLLM(Engine):
         for problem in extra_options.misplaced(scenario, runs):
             raise ExtraOptionRefused(scenario, problem)
         if table.SERVE in runs:
-            programs.serve(scenario, build, NOWHERE, ON_PAPER)
+            commands.serve(scenario, build, NOWHERE, ON_PAPER)
             _prompts_fit(scenario, build, table.SERVE)
         if load is not None and table.THROUGHPUT in runs:
             for point in scenario.points():
-                programs.throughput(scenario, build, point, checkout.DATASET, ON_PAPER)
+                commands.throughput(scenario, build, point, checkout.DATASET, ON_PAPER)
                 if load.dataset == "synthetic":
                     checkout.prepare(scenario, build, point.requests, ON_PAPER)
             _prompts_fit(scenario, build, table.THROUGHPUT)
@@ -100,11 +100,7 @@ class TensorRTLLM(Engine):
             if task.evaluator == "trtllm-gpqa":
                 checkout.gpqa(scenario, build, task, checkout.GPQA_FILE, ON_PAPER)
             if task.evaluator == "trtllm-eval":
-                programs.evaluate(scenario, build, task, None, ON_PAPER)
-
-    def build(self, locations: Locations) -> EngineBuild:
-        """See `Engine.build`."""
-        return installed_options.installed(locations)
+                commands.evaluate(scenario, build, task, None, ON_PAPER)
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """See `Engine.served_model`: the server shows the last part of a folder, or the name.
@@ -113,12 +109,6 @@ class TensorRTLLM(Engine):
         """
         model = reference(scenario, locations)
         return model.name if model.path is None else model.path.name
-
-    def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
-    ) -> Command:
-        """See `Engine.serve`."""
-        return programs.serve(scenario, build, endpoint, locations)
 
 
 def is_served(scenario: Scenario) -> bool:

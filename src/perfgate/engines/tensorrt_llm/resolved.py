@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from math import inf
 
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce
+from perfgate.engines.effective_settings import EffectiveSettings
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 WORDS = (
@@ -38,7 +38,9 @@ _CONFIG = re.compile(
 )
 
 
-def in_force(scenario: Scenario, report: Mapping[str, Json], log: Iterable[str]) -> InForce:
+def effective_settings(
+    scenario: Scenario, report: Mapping[str, Json], log: Iterable[str]
+) -> EffectiveSettings:
     """What the log says, and a report of trtllm-bench where the log is silent.
 
     Args:
@@ -53,7 +55,7 @@ def in_force(scenario: Scenario, report: Mapping[str, Json], log: Iterable[str])
         settings.setdefault("kv_cache_dtype", asked.kv_cache_dtype)
     if report.get("decoding_mode") == "MTP":  # with how many layers, it does not say
         settings.setdefault("mtp", {})
-    return InForce(
+    return EffectiveSettings(
         settings=settings,
         told={} if fraction is None else {"kv_cache_fraction": float(fraction[1])},
         source="its log",

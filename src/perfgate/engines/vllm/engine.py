@@ -34,7 +34,7 @@ class Vllm(ServedEngine):
     programs = (VLLM_SERVE, VLLM_PYTHON)
     settings_paths = resolved_settings.PATHS
     settings_words = resolved_settings.WORDS
-    in_force = staticmethod(resolved_settings.in_force)
+    effective_settings = staticmethod(resolved_settings.effective_settings)
     facts = FACTS
     tables = TABLES
 

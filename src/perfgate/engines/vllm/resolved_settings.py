@@ -14,7 +14,7 @@ from typing import Any
 
 from perfgate.core.files import json_text
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce, in_flight
+from perfgate.engines.effective_settings import EffectiveSettings, in_flight
 from perfgate.engines.vllm.table import FACTS
 from perfgate.scenarios.scenario import CudaGraphs, Scenario
 
@@ -41,9 +41,9 @@ _HOLDERS = ("kernel_config", "observability_config")  # sections that the line h
 _DRAFTED = re.compile(r"num_spec(?:ulative)?_tokens=(\d+)")
 
 
-def in_force(
+def effective_settings(
     scenario: Scenario, answered: Mapping[str, Json], log: Iterable[str]
-) -> InForce | None:
+) -> EffectiveSettings | None:
     """What the server says of itself; None: it says nothing.
 
     Args:
@@ -57,7 +57,7 @@ def in_force(
         return None
     path = answered.get("path")
     settings = dict(_settings(scenario, told))
-    return InForce(
+    return EffectiveSettings(
         settings=settings,
         limits=tuple(_limits(scenario, settings, told)),
         told=_kept(told),

@@ -175,11 +175,11 @@ def _losses(
     Raises:
         InputError: a value without a logarithm, or values that cannot be in one unit or never move.
     """
-    used = next((one for one in names if any(row.values.get(one) for row in sessions)), None)
+    used = next((name for name in names if any(row.values.get(name) for row in sessions)), None)
     if used is None:
         return []
     values = [of_session for row in sessions if (of_session := row.values.get(used))]
-    flat = scale.badness(lookup(used), [one for of_session in values for one in of_session], place)
+    flat = scale.log_loss(lookup(used), [one for of_session in values for one in of_session], place)
     scale.check_unit(lookup(used), flat, flat)
     if len(flat) > 1 and min(flat) == max(flat):
         raise InputError(f"every value of {used} is the same")

@@ -64,18 +64,18 @@ class ClaimProbe:
         return self.probes[0]
 
     @property
-    def takes_turns(self) -> bool:
+    def is_interleaved(self) -> bool:
         """Whether both sides take turns in starts made for the claim: where a start is cheap.
 
         That is without a GPU. Scores do not depend on when they are measured.
         """
-        starts = [one.is_load and one.scenario.hardware.gpu == "none" for one in self.probes]
+        starts = [probe.is_load and probe.scenario.hardware.gpu == "none" for probe in self.probes]
         return len(starts) > 1 and all(starts)
 
     @property
     def own_noise(self) -> bool:
         """Whether a side says that the noise which the machine shows decides."""
-        return any(one.scenario.gate.noise == "measured" for one in self.probes)
+        return any(probe.scenario.gate.noise == "measured" for probe in self.probes)
 
 
 def claim_probes(claims: Sequence[Claim], scenarios: Sequence[Scenario]) -> tuple[ClaimProbe, ...]:
@@ -200,7 +200,7 @@ class StoredSide:
         return name if " " in name else f"{name} {self.baseline.engine.version}"
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Which baseline, how old, of which commit, and why it stands there."""
         engine = self.baseline.engine
         commit = "" if engine.commit == engine.version else f", commit {engine.commit[:12]}"
@@ -268,7 +268,7 @@ def claim_outcome(
         reason = unused.reason or f"nothing was measured of {unused.probe.id}"
         return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
     for end in ends.values() if claim.documented is not None else ():
-        if why := measured.unlike_documented(end.measurements):
+        if why := measured.prompts_differ_from_document(end.measurements):
             return Outcome(
                 claim_probe,
                 Verdict.NOT_COMPARABLE,
@@ -293,7 +293,7 @@ def claim_outcome(
         compared_with=f"what {source.document}, section {source.section}, says",
         reason=claim.title,
         notes=(
-            *(one.in_words for one in stored.values()),
+            *(one.description for one in stored.values()),
             *_builds(claim_probe, ends),
             *_blind(claim_probe, ends),
         ),
@@ -305,8 +305,8 @@ def claim_outcome(
 def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
     """The builds of both sides where they are not one, and releases that no document measured."""
     builds = {probe: end.build for probe, end in ends.items() if end.build is not None}
-    if len({one.in_words for one in builds.values()}) > 1:
-        yield "; ".join(f"{probe.scenario.id}: {one.in_words}" for probe, one in builds.items())
+    if len({one.description for one in builds.values()}) > 1:
+        yield "; ".join(f"{probe.scenario.id}: {one.description}" for probe, one in builds.items())
     if claim_probe.claim.documented is None:
         return
     for probe, build in builds.items():
@@ -326,7 +326,9 @@ def _blind(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[s
     for end in ends.values():
         silent |= measured.unestablished(end.measurements)
     settings = [probe.scenario.engine.settings for probe in claim_probe.probes]
-    differing = [name for name in silent if len({_asked(one, name) for one in settings}) > 1]
+    differing = [
+        name for name in silent if len({_asked(setting, name) for setting in settings}) > 1
+    ]
     if differing:
         yield (
             f"blind to an ignored option: the sides differ in {', '.join(differing)}, which is not "

@@ -43,7 +43,7 @@ from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 from perfgate.judging.rules.reasons import unjudged
 from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
-from perfgate.scenarios.extra_options import in_words
+from perfgate.scenarios.extra_options import describe_extra_options
 from perfgate.scenarios.scenario import Scenario
 
 SCHEMA_VERSION = 1
@@ -122,9 +122,9 @@ class JudgeInput:
     def waived_by(self, waivers: Sequence[Waiver], today: date) -> "JudgeInput":
         """The same, with those of the waivers that are for its scenario."""
         own = tuple(
-            replace(one, file=Path(one.file.name))
-            for one in waivers
-            if one.scenario == self.scenario
+            replace(waiver, file=Path(waiver.file.name))
+            for waiver in waivers
+            if waiver.scenario == self.scenario
         )
         return replace(self, waivers=own, today=today)
 
@@ -177,7 +177,9 @@ class ProbeJudgement:
     @property
     def suspected(self) -> frozenset[Against]:
         """What a loss against it is neither proved nor excluded yet."""
-        undecided = (one.against for one in self.judgements if one.needs_more_runs)
+        undecided = (
+            judgement.against for judgement in self.judgements if judgement.needs_more_runs
+        )
         return frozenset(undecided if self.needs_more_runs else ())
 
     def of_outcome(self) -> dict[str, Any]:
@@ -226,7 +228,7 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
         for one, judged in pairs
         if isinstance(one, AccuracyTest)
     )
-    return replace(together(judgements), changed=tuple(filter(None, changed)), **told)
+    return replace(combine(judgements), changed=tuple(filter(None, changed)), **told)
 
 
 def _judged(test: JudgedTest, rule: Rule) -> Judgement:
@@ -238,10 +240,10 @@ def _with_anchor_band(test: MetricTest) -> MetricTest:
     return test if band is None else replace(test, band=scale.anchor_band(test.metric, band))
 
 
-def together(judgements: Sequence[Judgement]) -> ProbeJudgement:
+def combine(judgements: Sequence[Judgement]) -> ProbeJudgement:
     """The worst of `judgements`; those that are only listed decide nothing and come last."""
     counting = [one for one in judgements if not _is_only_listed(one)]
-    listed = [one for one in judgements if _is_only_listed(one)]
+    listed = [judgement for judgement in judgements if _is_only_listed(judgement)]
     verdict = verdict_of(counting)
     # A proved regression needs no further starts, whatever the other metrics say.
     more = verdict != Verdict.REGRESSION and any(one.needs_more_runs for one in counting)
@@ -281,7 +283,7 @@ def _with_waivers(judged: ProbeJudgement, given: JudgeInput) -> ProbeJudgement:
     if judgements == judged.judgements:
         return judged
     return replace(
-        together(judgements), observed=judged.observed, notes=judged.notes, changed=judged.changed
+        combine(judgements), observed=judged.observed, notes=judged.notes, changed=judged.changed
     )
 
 
@@ -307,9 +309,9 @@ def broken_answers(judged: Mapping[str, ProbeJudgement]) -> str:
         judged: label → what is known of each probe of a scenario, in the order measured.
     """
     for label, of_probe in judged.items():
-        for one in of_probe.judgements:
+        for judgement in of_probe.judgements:
             for fault in (BROKEN_OUTPUT, OUTPUT_FORMAT):
-                if fault in one.notes and _has_lost(one) and not one.waiver:
+                if fault in judgement.notes and _has_lost(judgement) and not judgement.waiver:
                     return f"{fault} in {label}"
     return ""
 
@@ -348,12 +350,12 @@ class ControlSources:
     Attributes:
         policy: as in `ControlStarts`.
         starts: build → numbers of its starts; a build that is missing could not be started.
-        why_not: build → why it could not be started.
+        skip_reason: build → why it could not be started.
     """
 
     policy: ControlPolicy
     starts: Mapping[Against, tuple[int, ...]] = field(default_factory=dict)
-    why_not: Mapping[Against, str] = field(default_factory=dict)
+    skip_reason: Mapping[Against, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -464,7 +466,7 @@ class Outcome:
     @property
     def extra_options(self) -> str:
         """What the engine is given beyond the vocabulary of settings; empty: nothing."""
-        return in_words(self.probe.scenario.engine)
+        return describe_extra_options(self.probe.scenario.engine)
 
     @property
     def settings(self) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Me
 from perfgate.judging.assembly.measured import (
     answers_of,
     measured_score,
+    prompts_differ_from_document,
     unlike_baseline,
-    unlike_documented,
 )
 from perfgate.judging.rules.accuracy import AccuracyTest, Score, documented_score, pooled_score
 from perfgate.judging.rules.documented import LEAST_TOLERANCE, DocumentedTest
@@ -50,9 +50,9 @@ class Reference:
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, as far as the hardware's history is known.
         notes: what a person should know of it.
-        takes_turns: whether the starts of `entry` took turns with those of the build under test.
+        is_interleaved: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
-        in_words: the baseline or document, and why that one; the anchor, where there is one.
+        description: the baseline or document, and why that one; the anchor, where there is one.
         source: how the baseline's build is started again; None: that is not known.
         window: files of the baselines that `entry` is made of, newest first.
         anchor_file: that of `anchor`.
@@ -63,9 +63,9 @@ class Reference:
     anchor: Entry | None = None
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    takes_turns: bool = False
+    is_interleaved: bool = False
     earlier: Entry | None = None
-    in_words: str = ""
+    description: str = ""
     source: BuildSource | None = None
     window: tuple[Path, ...] = ()
     anchor_file: Path | None = None
@@ -79,24 +79,24 @@ class ControlStarts:
         policy: whether controls are made, and needed (`gate.control`).
         measured: which build, that of the baseline or of the anchor → number of the start → what it
             gave in this session; a build that is missing here cannot be started.
-        why_not: which build → why it cannot be started, in words.
+        skip_reason: which build → why it cannot be started, in words.
     """
 
     policy: ControlPolicy = "auto"
     measured: Mapping[Against, Mapping[int, Measurement]] = field(default_factory=dict)
-    why_not: Mapping[Against, str] = field(default_factory=dict)
+    skip_reason: Mapping[Against, str] = field(default_factory=dict)
 
     def values(self, against: Against, metric: str) -> list[float] | None:
         """The metric's values, one per control that has it; None: that build cannot be started."""
         if self.policy == "none" or against not in self.measured:
             return None
         starts = self.measured[against].values()
-        return [one.metrics[metric] for one in starts if metric in one.metrics]
+        return [start.metrics[metric] for start in starts if metric in start.metrics]
 
     def sources(self) -> ControlSources:
         """Which starts these are."""
         starts = {against: tuple(numbers) for against, numbers in self.measured.items()}
-        return ControlSources(self.policy, starts, dict(self.why_not))
+        return ControlSources(self.policy, starts, dict(self.skip_reason))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
     if entry is None and not reference.documented.keys() & set(metrics):
         why = "there is no baseline for this probe yet"
         return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
-    other_prompts = unlike_documented(measurements)
+    other_prompts = prompts_differ_from_document(measurements)
     different = [other_prompts] if other_prompts else []
     if entry is not None:
         other_file = unlike_baseline(probe.scenario, entry, measurements)
@@ -172,7 +172,7 @@ def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
         return replace(given, tests=tests)
     return replace(
         given,
-        tests=[_measured(one, entry, evidence, "baseline") for one in metrics],
+        tests=[_measured(metric, entry, evidence, "baseline") for metric in metrics],
         anchor=[_measured(one, anchor, evidence, "anchor") for one in metrics if anchor.values(one)]
         if anchor
         else (),
@@ -198,7 +198,7 @@ def _reported(probe: Probe, measurements: Sequence[Measurement]) -> list[str]:
     """The speeds that every start of a load has and that do not gate."""
     if not probe.is_load:
         return []
-    common = set.intersection(*(set(one.metrics) for one in measurements))
+    common = set.intersection(*(set(measurement.metrics) for measurement in measurements))
     return sorted(one for one in common - {*probe.gating_metrics()} if not is_accuracy(one))
 
 
@@ -207,7 +207,7 @@ def _require_metrics(
 ) -> None:
     """Check that every measurement has every metric; `whose` follows the number of its start."""
     for start, measurement in enumerate(measurements, start=1):
-        missing = [one for one in metrics if one not in measurement.metrics]
+        missing = [metric for metric in metrics if metric not in measurement.metrics]
         if missing:
             raise RunError(
                 "no_metrics",
@@ -243,13 +243,13 @@ def _measured(metric: str, entry: Entry, evidence: ProbeEvidence, against: Again
     """A metric against a stored entry; a speed with the controls of the build of that entry."""
     controls, values = evidence.controls, entry.values(metric)
     if not is_accuracy(metric) and values:
-        if evidence.reference.takes_turns:
+        if evidence.reference.is_interleaved:
             return _interleaved(metric, entry, evidence)
         return replace(
             _performance_test(metric, entry, evidence),
             controls=controls.values(against, metric),
             policy=controls.policy,
-            why_no_control=controls.why_not.get(against, ""),
+            why_no_control=controls.skip_reason.get(against, ""),
         )
     measurements, band = evidence.measurements, band_of(metric, evidence.scenario)
     before, last = entry.runs[0].metrics, measurements[-1].metrics
@@ -269,7 +269,7 @@ def measures_itself(probe: Probe) -> bool:
     return probe.is_load and probe.scenario.gate.reference == "self"
 
 
-def takes_turns(scenario: Scenario) -> bool:
+def is_interleaved(scenario: Scenario) -> bool:
     """Whether references that a session measures itself take turns with the build under test."""
     return scenario.gate.reference == "self" and scenario.gate.noise == "measured"
 
@@ -282,7 +282,7 @@ def _interleaved(metric: str, entry: Entry, evidence: ProbeEvidence) -> Interlea
             sessions.setdefault(run.run, []).append(run.metrics[metric])
     values = entry.values(metric), evidence.values(metric), list(sessions.values())
     band, most = band_of(metric, evidence.scenario), evidence.scenario.gate.max_starts
-    in_blocks = all(blocks.FACT in one.facts for one in evidence.measurements)
+    in_blocks = all(blocks.FACT in measurement.facts for measurement in evidence.measurements)
     return InterleavedTest(metric, band, *values, most, in_blocks)
 
 

@@ -4,9 +4,9 @@ One value of each metric over all starts, scores with the number of their questi
 gave them, settings that were not in force, and prompts that differ from those of a reference.
 
 An option that a program accepts may be without effect. What the running server said of itself is
-among a measurement's facts (`perfgate.engines.in_force`); where it says nothing, what the scenario
-says of its own command line holds. The tokens of all prompts together tell one dataset from
-another: another file, one that is cut off, another seed or another tokenizer has another sum.
+among a measurement's facts (`perfgate.engines.effective_settings`); where it says nothing, what the
+scenario says of its own command line holds. The tokens of all prompts together tell one dataset
+from another: another file, one that is cut off, another seed or another tokenizer has another sum.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,9 @@ def measured_metrics(
     """
     judged = {one.metric: one for one in reversed(judgements)}
     first = [*(one.metric for one in judgements), *gating]
-    names = dict.fromkeys([*first, *(name for one in measurements for name in one.metrics)])
+    names = dict.fromkeys(
+        [*first, *(name for measurement in measurements for name in measurement.metrics)]
+    )
     found = []
     for name in names:
         values = tuple(one.metrics[name] for one in measurements if name in one.metrics)
@@ -102,7 +104,7 @@ def image_facts(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 def measured_build(build: EngineBuild, measurements: Sequence[Measurement]) -> MeasuredBuild:
     """The build, with the image that its newest measurement tells of."""
-    images = [found for one in measurements if (found := image_facts(one.facts))]
+    images = [found for measurement in measurements if (found := image_facts(measurement.facts))]
     image = images[-1] if images else {}
     digests = image.get("digests")
     digest = digests[0] if isinstance(digests, list) and digests else image.get("id")
@@ -134,7 +136,7 @@ def settings_notes(scenario: Scenario, measurements: Sequence[Measurement]) -> I
     inert = scenario.engine.inert or {}
     told = _texts(measurements, "settings_inert")
     yield from (f"not in force, as the scenario says: {one}" for one in told)
-    yield from (f"{_LIMITED}{one}" for one in _texts(measurements, "settings_limited"))
+    yield from (f"{_LIMITED}{text}" for text in _texts(measurements, "settings_limited"))
     for name in (revived := _texts(measurements, "settings_no_longer_inert")):
         yield (
             f"in force, which the scenario says it is not: {name}: what is documented was measured "
@@ -151,7 +153,7 @@ def settings_notes(scenario: Scenario, measurements: Sequence[Measurement]) -> I
 
 def unestablished(measurements: Sequence[Measurement]) -> dict[str, str]:
     """Setting that is asked for → why it is not known to be in force, over all fresh starts."""
-    given = [one.facts.get("settings_not_established") for one in measurements]
+    given = [measurement.facts.get("settings_not_established") for measurement in measurements]
     told = [facts for facts in given if isinstance(facts, dict)]
     return {name: str(why) for facts in told for name, why in facts.items()}
 
@@ -159,10 +161,12 @@ def unestablished(measurements: Sequence[Measurement]) -> dict[str, str]:
 def _texts(measurements: Sequence[Measurement], fact: str) -> list[str]:
     """The lines of a fact that is a list, over all measurements, each once."""
     given: list[Json] = [measurement.facts.get(fact) for measurement in measurements]
-    return [*dict.fromkeys(str(one) for lines in given if isinstance(lines, list) for one in lines)]
+    return [
+        *dict.fromkeys(str(line) for lines in given if isinstance(lines, list) for line in lines)
+    ]
 
 
-def unlike_documented(measurements: Sequence[Measurement]) -> str:
+def prompts_differ_from_document(measurements: Sequence[Measurement]) -> str:
     """How the measured prompts differ from those that the document measured; empty: not at all.
 
     Args:

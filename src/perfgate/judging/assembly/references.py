@@ -25,7 +25,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
 from perfgate.judging.assembly.bands import Learnt, read_noise, run_noises
 from perfgate.judging.assembly.claims import ClaimProbe
-from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
+from perfgate.judging.assembly.judgement import Reference, is_interleaved, measures_itself
 from perfgate.judging.assembly.measured import gap
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.noise import RunNoise
@@ -96,26 +96,26 @@ def choose_reference(
         return Reference(
             measured,
             noise=noise_for(probe, learnt, measured),
-            in_words=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
-            takes_turns=takes_turns(probe.scenario),
+            description=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
+            is_interleaved=is_interleaved(probe.scenario),
             earlier=stored.comparable(facts),
         )
     entry, documented = stored.entries.get("baseline"), documented_for(probe, document)
     if entry is None and document and documented.keys() & set(probe.gating_metrics()):
-        in_words = f"the documented value, {cited(document.source)}"
-        return Reference(None, documented, in_words=in_words)
+        description = f"the documented value, {cited(document.source)}"
+        return Reference(None, documented, description=description)
     if (nearest := stored.chosen.get("baseline")) is None:
-        return Reference(None, documented, in_words="no baseline")
-    in_words, anchor = _in_words(nearest, entry), stored.entries.get("anchor")
+        return Reference(None, documented, description="no baseline")
+    description, anchor = _describe(nearest, entry), stored.entries.get("anchor")
     if anchor is not None:
-        in_words += f"; anchor {_in_words(stored.chosen['anchor'], anchor)}"
+        description += f"; anchor {_describe(stored.chosen['anchor'], anchor)}"
     return Reference(
         entry,
         documented,
         anchor,
         noise_for(probe, learnt, entry),
         notes=_notes(nearest, entry),
-        in_words=in_words,
+        description=description,
         source=nearest.baseline.source,
         window=stored.window,
         anchor_file=stored.chosen["anchor"].baseline.file if anchor else None,
@@ -184,11 +184,11 @@ class References:
     def due(self, probes: Iterable[Probe], policy: ReferencePolicy) -> frozenset[Probe]:
         """The probes whose reference this session must measure itself."""
         return frozenset(
-            one
-            for one in probes
-            if measures_itself(one)
+            probe
+            for probe in probes
+            if measures_itself(probe)
             and policy != "stored"
-            and (policy == "fresh" or not self.stored(one).comparable(self.fingerprint(one)))
+            and (policy == "fresh" or not self.stored(probe).comparable(self.fingerprint(probe)))
         )
 
     def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:
@@ -241,7 +241,7 @@ def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
     return (few,) if few else ()
 
 
-def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
+def _describe(chosen: ChosenBaseline, entry: Entry | None) -> str:
     """A baseline in words: which, whose, of how many starts, why that one."""
     baseline = chosen.baseline
     starts = counted(len(entry.runs) if entry else 0, "fresh start")

@@ -54,7 +54,7 @@ class SweepProbe:
 
     def gating_metrics(self) -> tuple[str, ...]:
         """The performance metrics of the scenario's gate."""
-        return tuple(one for one in self.scenario.gate.metrics if not is_accuracy(one))
+        return tuple(metric for metric in self.scenario.gate.metrics if not is_accuracy(metric))
 
 
 def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
@@ -75,8 +75,8 @@ def gated_comparisons(scenario: Scenario) -> int:
     """
     if scenario.gate.noise == "measured":
         return 0
-    speeds = sum(not is_accuracy(one) for one in scenario.gate.metrics)
-    curves = sum(len(one.gating_metrics()) for one in sweep_probes(scenario))
+    speeds = sum(not is_accuracy(metric) for metric in scenario.gate.metrics)
+    curves = sum(len(probe.gating_metrics()) for probe in sweep_probes(scenario))
     return 2 * speeds * len(load_probes(scenario)) + curves
 
 
@@ -156,7 +156,7 @@ def curve_input(sweep: SweepProbe, points: Sequence[ProbeEvidence], rule: Rule) 
             len({run.run for runs in before for run in runs[:1]}),
             controls=None if controls is None else _values(metric, controls),
             policy=builds.policy,
-            why_no_control=builds.why_not.get("baseline", ""),
+            why_no_control=builds.skip_reason.get("baseline", ""),
         )
         for metric in sweep.gating_metrics()
         if all(metric in run.metrics for runs in before for run in runs)
@@ -179,7 +179,7 @@ def _values(
 ) -> list[list[float]]:
     """The metric at every point, for each start that has it there."""
     return [
-        [one.metrics[metric] for one in points]
+        [point.metrics[metric] for point in points]
         for points in starts
         if all(metric in one.metrics for one in points)
     ]
@@ -209,7 +209,9 @@ def curve_outcome(
         )
         for start in _of_all_points([point.measured for point in points])
     ]
-    used = max((one.runs_used for one in judged.judgements), default=0) or len(measurements)
+    used = max((judgement.runs_used for judgement in judged.judgements), default=0) or len(
+        measurements
+    )
     return first.of_same_starts(
         sweep,
         **judged.of_outcome(),

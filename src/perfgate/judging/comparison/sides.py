@@ -214,7 +214,9 @@ def _run(path: Path) -> Side:
     folder = RunFolder(path.absolute())
     facts, records = folder.facts(), folder.records()
     starts = [
-        one for one in records_of(MeasurementRecord, records) if one.role == "new" and one.metrics
+        record
+        for record in records_of(MeasurementRecord, records)
+        if record.role == "new" and record.metrics
     ]
     groups: dict[str, list[MeasurementRecord]] = defaultdict(list)
     used, warnings = [one for one in starts if not one.disturbed], []

@@ -24,7 +24,7 @@ from perfgate.core.programs.locations import Locations
 from perfgate.core.verdict import Rule, counted
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
-from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
+from perfgate.judging.assembly.judgement import Reference, is_interleaved, measures_itself
 from perfgate.judging.assembly.measured import inert_notes
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import sweep_probes
@@ -238,7 +238,9 @@ def forecast(
         1 - math.prod(1 - one.accident for one in found),
         tuple(found),
         {case: _sum([one.cost[case] for one in found]) for case in get_args(Case)},
-        tuple(one.problem for _, probe in probes_of for one in probe.metrics if one.problem),
+        tuple(
+            metric.problem for _, probe in probes_of for metric in probe.metrics if metric.problem
+        ),
         tuple(f"{one.id}-{probe.probe}" for one, probe in probes_of if not probe.judged),
     )
 
@@ -306,7 +308,7 @@ def forecast_scenario(
         hours = (start_s * starts + spent) / 3600
         return Cost(starts, hours, has_start or not all(known), hours * scenario.hardware.gpus)
 
-    together = simulation.slowest(unchanged)
+    combined = simulation.slowest(unchanged)
     # One run more than the simulation of each probe saw.
     red = [end.regression + 1 / simulation.TRIALS for end in unchanged if end.most > 1]
     return ScenarioForecast(
@@ -317,14 +319,14 @@ def forecast_scenario(
         build.version,
         build.commit,
         build_source,
-        min(most, len(together.new)),
-        len(together.controls) - 1,
+        min(most, len(combined.new)),
+        len(combined.controls) - 1,
         max(first, default=0),
         1 - math.prod(1 - share for share in red),
         {
-            "unchanged": cost(together.starts, (end.starts for end in unchanged)),
+            "unchanged": cost(combined.starts, (end.starts for end in unchanged)),
             "slower": cost(simulation.slowest(slower).starts, (end.starts for end in slower)),
-            "worst": cost(together.most, (end.most for end in unchanged)),
+            "worst": cost(combined.most, (end.most for end in unchanged)),
         },
         (*notes, *tools.engine.known_limitations(scenario, build), *inert_notes(scenario)),
         tuple(found),
@@ -334,7 +336,7 @@ def forecast_scenario(
 def _sum(costs: Sequence[Cost]) -> Cost:
     return Cost(
         sum(one.starts for one in costs),
-        sum(one.hours for one in costs),
+        sum(cost.hours for cost in costs),
         any(one.hours_at_most for one in costs),
         sum(one.gpu_hours for one in costs),
     )
@@ -343,7 +345,7 @@ def _sum(costs: Sequence[Cost]) -> Cost:
 def _most(scenario: Scenario, known: Sequence[float]) -> tuple[int, list[str]]:
     """The fresh starts that the gate's policy allows, in number and in time, and a note."""
     gate = scenario.gate
-    most = gate.max_starts if takes_turns(scenario) else min(gate.max_starts, Rule().max_runs)
+    most = gate.max_starts if is_interleaved(scenario) else min(gate.max_starts, Rule().max_runs)
     if gate.budget_s is None or not all(known):
         return most, []
     # Another start is made as long as the budget is not used up.
@@ -379,14 +381,14 @@ def _compared_with(probe: Probe, comparison: Reference) -> str:
         return "passes when it answers"
     if comparison.entry is not None:
         condition = ", if the machine's facts match" if probe.is_load else ""
-        return f"compared with {comparison.in_words}{condition}"
+        return f"compared with {comparison.description}{condition}"
     if measures_itself(probe):
         starts = _own_starts(probe.scenario.gate)
         beside = "beside each start, noise taken as normal"
         made = f"{counted(starts, 'fresh start')} to be made first" if starts else beside
         return f"compared with this machine itself, {made}"
     if comparison.documented.keys() & set(probe.gating_metrics()):
-        return f"compared with {comparison.in_words}"
+        return f"compared with {comparison.description}"
     return "no baseline: the first run records one (--record), this one would only measure"
 
 
@@ -461,7 +463,7 @@ def _of_speed(found: MetricForecast, probe: Probe, reference: Reference, most: i
         return design
     values = entry.values(found.metric)
     test = PerformanceTest(known.name, None, values, (), noise, entry.sessions(known.name))
-    level = level_of(test, scale.badness(known, values, "baseline"), Rule())
+    level = level_of(test, scale.log_loss(known, values, "baseline"), Rule())
     prior, dof = noise.sigma or known.family.sigma, noise.dof or Rule().prior_dof
     spread = f" and spread of {len(values)} runs" if len(values) > 1 else ""
     found.noise = f"{found.noise_from} {prior:.2%} with {dof:g} degrees of freedom{spread}"
@@ -602,7 +604,7 @@ def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | Non
         return scale.band(lookup(found.metric), sigmas * (found.sigma or 0.0))
 
     def first(designs: Iterable[BaselineDesign]) -> BaselineDesign | None:
-        return next((one for one in designs if share(one) >= _LEAST_FOUND), None)
+        return next((design for design in designs if share(design) >= _LEAST_FOUND), None)
 
     if first([design]):
         return None

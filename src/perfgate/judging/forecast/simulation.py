@@ -445,7 +445,7 @@ def changed_share(evaluations: Sequence[accuracy.Answers]) -> float | None:
     if len(evaluations) < 2 or any(one.keys() != evaluations[0].keys() for one in evaluations):
         return None
     number, pairs = len(evaluations), len(evaluations) * (len(evaluations) - 1) / 2
-    right = [sum(bool(one[key]) for one in evaluations) for key in evaluations[0]]
+    right = [sum(bool(evaluation[key]) for evaluation in evaluations) for key in evaluations[0]]
     return sum(count * (number - count) for count in right) / pairs / len(right)
 
 
@@ -526,7 +526,7 @@ def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
             alike.setdefault(trials.looks, []).append(trials)
         else:
             alike[place] = [design.trials(loss if design.is_speed else 0.0)]
-    return slowest([Outcomes.of(many.together(trials)) for trials in alike.values()])
+    return slowest([Outcomes.of(many.combine(trials)) for trials in alike.values()])
 
 
 def slowest(ends: Sequence[Outcomes]) -> Outcomes:
@@ -534,7 +534,7 @@ def slowest(ends: Sequence[Outcomes]) -> Outcomes:
     which errs towards more starts."""
     return Outcomes(
         1 - math.prod(1 - one.regression for one in ends),
-        _largest([one.new for one in ends]),
+        _largest([end.new for end in ends]),
         _largest([one.controls for one in ends]),
     )
 

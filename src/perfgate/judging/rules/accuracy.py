@@ -119,7 +119,7 @@ def pooled_score(scores: Sequence[Score]) -> Score:
     asked = [one.questions for one in scores if one.questions is not None]
     if len(asked) < len(scores) or not asked:
         raise InputError("a score of the baseline lacks its number of questions")
-    return Score(fmean(one.value for one in scores), sum(asked))
+    return Score(fmean(score.value for score in scores), sum(asked))
 
 
 def judge_paired(

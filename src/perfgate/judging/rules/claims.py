@@ -219,9 +219,9 @@ class ClaimTest:
         """The paired test of a speed."""
         metric, (new, versus), value = self.metric, self.values, self.claim.value
         rule = self._rule()
-        ours = scale.badness(metric, new, "new")
+        ours = scale.log_loss(metric, new, "new")
         other, what = (versus, "compared") if value is None else ([value], "claimed")
-        theirs = scale.badness(metric, other, what)
+        theirs = scale.log_loss(metric, other, what)
         stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
         few = stored is not None and len(stored) < FEWEST
         if few or self.takes_all:

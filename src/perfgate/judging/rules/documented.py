@@ -62,8 +62,8 @@ class DocumentedTest:
         metric = scale.performance_metric(self.metric)
         margin = documented_margin(metric, self.band)
         prior = checked_sigma(metric.family.sigma if self.sigma is None else self.sigma)
-        centre = scale.badness(metric, [self.value], "documented")[0]
-        values = scale.badness(metric, self.new, "new")
+        centre = scale.log_loss(metric, [self.value], "documented")[0]
+        values = scale.log_loss(metric, self.new, "new")
         scale.check_unit(metric, [centre], values)
         most = min(rule.max_runs, MOST_STARTS)
         losses = as_cases([[value - centre for value in values[:most]]])

@@ -174,7 +174,7 @@ def _shrunk(differences: Sequence[float], prior: float, weight: float, each: flo
         return prior
     scale = prior
     if len(differences) >= _FEWEST_FOR_MAD:
-        spread = 1.4826 * median([abs(one) for one in differences])
+        spread = 1.4826 * median([abs(difference) for difference in differences])
         scale = max(_LEAST_OF_PRIOR * prior, spread**2)
     most = _CLIP_SQUARED * scale
     squares = math.fsum([min(one * one, most) for one in differences]) / _CLIPPED_MEAN

@@ -346,10 +346,10 @@ class InterleavedTest:
         metric, rule = scale.performance_metric(self.metric), rule_for(self.most)
         if why := scale.has_zero(metric, self.references, self.new):
             return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
-        before = scale.badness(metric, self.references, "reference")
-        now = scale.badness(metric, self.new, "new")
+        before = scale.log_loss(metric, self.references, "reference")
+        now = scale.log_loss(metric, self.new, "new")
         scale.check_unit(metric, before, now)
-        groups = [scale.badness(metric, one, "earlier reference") for one in self.earlier if one]
+        groups = [scale.log_loss(metric, one, "earlier reference") for one in self.earlier if one]
         if len(before) < FEWEST_REFERENCES and not self.in_blocks:
             raise InputError(
                 f"too few reference starts to measure this machine's noise in {metric.name}",
@@ -481,7 +481,7 @@ class AbTest:
         if why := scale.has_zero(metric, self.a, self.b):
             unknown = unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
             return replace(unknown, notes=tuple(of_noise), against="ab")
-        ours, theirs = scale.badness(metric, self.b, "B"), scale.badness(metric, self.a, "A")
+        ours, theirs = scale.log_loss(metric, self.b, "B"), scale.log_loss(metric, self.a, "A")
         scale.check_unit(metric, theirs, ours)
         effect = Effect.below_band(scale.margin(metric, declared))
         rule = blocks_rule(AB_RULE.most) if self.in_blocks else ab_rule(metric, self.noise)

@@ -146,9 +146,9 @@ class PerformanceTest:
     def _losses(self) -> Losses:
         metric, made = scale.performance_metric(self.metric), self.made
         return (
-            scale.badness(metric, self.baseline, "baseline"),
-            scale.badness(metric, self.new, "new"),
-            scale.badness(metric, made, "control") if len(made) else (),
+            scale.log_loss(metric, self.baseline, "baseline"),
+            scale.log_loss(metric, self.new, "new"),
+            scale.log_loss(metric, made, "control") if len(made) else (),
         )
 
 
@@ -188,7 +188,7 @@ class CurveTest(PerformanceTest):
         sides = {"baseline": self.baseline, "new": self.new, "control": self.made}
         before, now, other = (
             [
-                scale.badness(metric, start, f"{what} start {number},")
+                scale.log_loss(metric, start, f"{what} start {number},")
                 for number, start in enumerate(side, start=1)
             ]
             for what, side in sides.items()
@@ -380,7 +380,7 @@ def _reason(
     verdict, mark = decided.verdict, decided.mark
     shares, wide = seen.interval(metric), scale.change(metric, margin)
     # As many digits as tell the band from the bounds.
-    apart = (n for n in (1, 2) if percent(wide, n) not in [percent(one, n) for one in shares])
+    apart = (n for n in (1, 2) if percent(wide, n) not in [percent(share, n) for share in shares])
     digits = next(apart, 3)
     change, band = seen.describe(metric, digits), percent(wide, digits)
     after = f"{counted(decided.new, 'fresh start')} against {counted(runs, 'baseline run')}"

@@ -36,7 +36,7 @@ _WIDEST = 0.999
 _LARGEST_EXPONENT = 709.0
 
 
-def badness(metric: Metric, values: Sequence[float], what: str) -> tuple[float, ...]:
+def log_loss(metric: Metric, values: Sequence[float], what: str) -> tuple[float, ...]:
     """The values on the scale; `what` names them in errors ("baseline", "new").
 
     Arrays of one dimension and whole numbers are as good as lists of floats.

@@ -112,7 +112,7 @@ class Levels:
 
     def estimate(self, new: Sequence[float], rule: Rule) -> Estimate:
         """What new starts say against the baseline of the first case."""
-        return Estimate(*(float(one[0]) for one in self.bounds(as_cases([new]), rule)))
+        return Estimate(*(float(bound[0]) for bound in self.bounds(as_cases([new]), rule)))
 
     def smallest_detectable(self, starts: int, alpha: float) -> Floats:
         """The smallest true loss that so many starts find in 19 of 20 runs.
@@ -409,14 +409,17 @@ def _decided(number: int, looks: Looks, look: Callable[[Cases, int, int], Codes]
     return Verdicts(codes, at, looks)
 
 
-def together(metrics: Sequence[Verdicts]) -> Verdicts:
+def combine(metrics: Sequence[Verdicts]) -> Verdicts:
     """The verdicts of one probe: it ends with its first REGRESSION, or when all are decided.
 
     Args:
         metrics: at least one, of the same cases and looks. What is decided later than the
             probe's end is INCONCLUSIVE.
     """
-    codes, at = np.stack([one.codes for one in metrics]), np.stack([one.at for one in metrics])
+    codes, at = (
+        np.stack([one.codes for one in metrics]),
+        np.stack([metric.at for metric in metrics]),
+    )
     last = len(metrics[0].looks) - 1
     lost = np.where(codes == REGRESSION, at, last).min(axis=0)
     end = np.minimum(at.max(axis=0), lost)

@@ -146,7 +146,7 @@ class LocalJob(Job):
         return found
 
     def note_shared_memory(self) -> None:
-        self._memory.look([one.pid for one in self.processes()])
+        self._memory.look([process.pid for process in self.processes()])
 
     def release(self) -> None:
         """Close the pipes. A program that still runs is ended by its warden."""

@@ -57,8 +57,8 @@ class SharedMemory:
     """What a program leaves in shared memory; made before it is started."""
 
     def __init__(self) -> None:
-        self._before = {(one.device, one.inode) for one in _files()}
-        self._segments_before = {one.number for one in _segments()}
+        self._before = {(file.device, file.inode) for file in _files()}
+        self._segments_before = {segment.number for segment in _segments()}
         self._pids: set[int] = set()
         self._used: set[File] = set()
 
@@ -78,17 +78,21 @@ class SharedMemory:
             pids: numbers that processes of the program had.
         """
         self._pids.update(pids)
-        ours = {one for one in self._new_files() if one in self._used or self._is_named(one)}
+        ours = {file for file in self._new_files() if file in self._used or self._is_named(file)}
         free: list[File] = []
         if ours:
             _within(LONGEST_LOOK_S, lambda: free.extend(sorted(_unused(ours))))
         return [
             *(one.name for one in free if _remove_file(one)),
-            *(f"segment {one.number}" for one in self._left_segments() if _remove_segment(one)),
+            *(
+                f"segment {segment.number}"
+                for segment in self._left_segments()
+                if _remove_segment(segment)
+            ),
         ]
 
     def _new_files(self) -> set[File]:
-        return {one for one in _files() if (one.device, one.inode) not in self._before}
+        return {file for file in _files() if (file.device, file.inode) not in self._before}
 
     def _is_named(self, file: File) -> bool:
         """Whether its name holds the number of a process of the program that is gone.
@@ -104,13 +108,13 @@ class SharedMemory:
 
     def _left_segments(self) -> list[Segment]:
         return [
-            one
-            for one in _segments()
-            if one.number not in self._segments_before
-            and one.creator in self._pids
-            and one.owner == os.geteuid()
-            and one.attached == 0
-            and not os.path.exists(f"/proc/{one.creator}")
+            segment
+            for segment in _segments()
+            if segment.number not in self._segments_before
+            and segment.creator in self._pids
+            and segment.owner == os.geteuid()
+            and segment.attached == 0
+            and not os.path.exists(f"/proc/{segment.creator}")
         ]
 
 
@@ -155,7 +159,7 @@ def _unused(files: Collection[File]) -> set[File]:
 def _mapped(pid: str, files: Collection[File], *, shared: bool = False) -> set[File]:
     """Those of `files` that a process has mapped; `shared`: only shared and writable."""
     maps = _read(f"/proc/{pid}/maps")
-    places = {_place(one): one for one in files if b" %d " % one.inode in maps}
+    places = {_place(file): file for file in files if b" %d " % file.inode in maps}
     mappings = _MAPPING.findall(maps) if places else []
     used = {place for rights, place in mappings if not shared or _SHARED.fullmatch(rights)}
     return {one for place, one in places.items() if place in used}
@@ -174,7 +178,7 @@ def _open(pid: str, files: Collection[File]) -> set[File]:
             links.add(os.path.basename(os.readlink(descriptor.path)))
         except FileNotFoundError:  # closed since
             continue
-    return {one for one in files if one.name in links}
+    return {file for file in files if file.name in links}
 
 
 def _may_use(pid: str, file: File) -> bool:

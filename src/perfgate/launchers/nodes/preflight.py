@@ -29,8 +29,7 @@ from perfgate.launchers.base import Job
 from perfgate.machine.hardware import detect
 from perfgate.machine.preflight import PreflightTarget, look
 from perfgate.machine.preflight.inspection import judge_pyxis
-from perfgate.plan.registered import registered
-from perfgate.plan.toolchain import toolchain_for
+from perfgate.plan.toolchain import registered, toolchain_for
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.scenario import SERVED_SMOKE, Scenario, scenario_to_plain
 

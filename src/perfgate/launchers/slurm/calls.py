@@ -86,7 +86,7 @@ class JobFacts:
         return self.state in CHANGING
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """``job 12 is NODE_FAIL (NodeDown, exit code 0:0, nodes n1)``."""
         exit_code = self.exit_code and f"exit code {self.exit_code}"
         nodes = self.nodes and f"nodes {self.nodes}"
@@ -136,7 +136,7 @@ def cause_of(facts: JobFacts, error: RunError | None = None) -> RunError:
     met = f"; {error.message}" if error else ""
     hint = "ask for more memory per node (site.yaml: memory)" if failure == "oom" else None
     evidence = error.evidence if error else ()
-    return RunError(failure, f"{facts.in_words}: {what}{met}", evidence=evidence, hint=hint)
+    return RunError(failure, f"{facts.description}: {what}{met}", evidence=evidence, hint=hint)
 
 
 def node_not_reached(lines: Sequence[str]) -> str | None:

@@ -78,7 +78,7 @@ def render_job(
     if nodelist:
         argv.append("--nodelist=" + ",".join(nodelist))
     options = _site_options(site, gres_of(site, hardware), seconds + site.time_margin_s)
-    lines = ["#!/bin/sh", *(f"#SBATCH {_quoted(one)}" for one in options)]
+    lines = ["#!/bin/sh", *(f"#SBATCH {_quoted(option)}" for option in options)]
     pace = {"signs": SIGNS_OF_LIFE, "every": f"{beat_every_s(site):g}"}
     lines += [_HOLD.format(beat=shlex.quote(str(folder / BEAT)), **pace)]
     return RenderedJob((*argv, str(folder / SCRIPT)), "\n".join(lines))
@@ -266,7 +266,7 @@ def _time_limit(site: SlurmSite, seconds: float) -> str:
 def _named(site: SlurmSite, environ: Mapping[str, str], *more: str) -> list[str]:
     """The site's options that name where jobs go; SBATCH_* variables of `environ` go before."""
     names = ("partition", "account", "qos", "constraint", "reservation", *more)
-    chosen = {one: environ.get(f"SBATCH_{one.upper()}") or getattr(site, one) for one in names}
+    chosen = {name: environ.get(f"SBATCH_{name.upper()}") or getattr(site, name) for name in names}
     return _given(**chosen)
 
 

@@ -76,7 +76,7 @@ class CpuAccount:
         if not cores:
             return None
         available_s = (last.at_s - first.at_s) * len(cores)
-        worked_s = sum(last.cores[one].work_s - first.cores[one].work_s for one in cores)
+        worked_s = sum(last.cores[core].work_s - first.cores[core].work_s for core in cores)
         stolen_s = sum(last.cores[one].steal_s - first.cores[one].steal_s for one in cores)
         return CpuConditions(
             cores=len(cores),
@@ -118,7 +118,7 @@ def read_cpu(
         ours=ours,
         mhz=mhz,
         mhz_top=mhz_top,
-        handed_over_by=next((one.name for one in ours if one.name in hand_over), ""),
+        handed_over_by=next((process.name for process in ours if process.name in hand_over), ""),
     )
 
 

@@ -75,7 +75,7 @@ class Marked:
         above = [table[table[pid].parent] for pid in tops if table[pid].parent in table]
         starters = [one.pid for one in above if one.name in STARTERS]
         ours = _below([*starters, *tops], table)
-        self._known |= {one.pid: (one.started, one.name, True) for one in ours}
+        self._known |= {process.pid: (process.started, process.name, True) for process in ours}
         return ours
 
     def _look(self, process: Process) -> tuple[int, str, bool]:

@@ -125,7 +125,7 @@ def _launch(tools: Toolchain) -> str:
 
 
 def _clients(tools: Toolchain) -> str:
-    versions = (f"{one.name} {tools.version_of(one)}" for one in tools.clients.values())
+    versions = (f"{client.name} {tools.version_of(client)}" for client in tools.clients.values())
     return ", ".join(versions) or "none"
 
 

@@ -78,7 +78,7 @@ def _most_wanted(
 
     Of those that passed, the first metric of each comes before the second of any.
     """
-    passed = {one.name for one in report.results if one.verdict in _PASSED}
+    passed = {result.name for result in report.results if result.verdict in _PASSED}
     seen: Counter[str] = Counter()
     ranked = []
     for place, one in enumerate(histories):
@@ -106,6 +106,10 @@ def _of_scenario(
 
 def _judgement(result: TestResult, metric: str) -> Judgement | None:
     return next(
-        (one for one in result.judgements if one.metric == metric and one.against == "baseline"),
+        (
+            judgement
+            for judgement in result.judgements
+            if judgement.metric == metric and judgement.against == "baseline"
+        ),
         None,
     )

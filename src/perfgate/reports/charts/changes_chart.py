@@ -41,7 +41,7 @@ class _Row:
 
 def changes_chart(report: RunReport) -> Chart | None:
     """The worst of what regressed or is undecided; None: nothing of it has a band and numbers."""
-    rows = sorted(_rows(report), key=lambda one: (one.state != "regression", one.change))
+    rows = sorted(_rows(report), key=lambda row: (row.state != "regression", row.change))
     if not rows:
         return None
     shown = rows[:MOST]
@@ -56,13 +56,15 @@ def changes_chart(report: RunReport) -> Chart | None:
 
 def _rows(report: RunReport) -> Iterator[_Row]:
     for result in report.results:
-        for one in result.judgements:
-            if one.verdict in _SHOWN and one.interval is not None and one.band:
-                lost = [in_bands(one, value) for value in (one.change, *one.interval)]
+        for judgement in result.judgements:
+            if judgement.verdict in _SHOWN and judgement.interval is not None and judgement.band:
+                lost = [
+                    in_bands(judgement, value) for value in (judgement.change, *judgement.interval)
+                ]
                 percent = [rounded(-100 * value) for value in lost if value is not None]
                 if len(percent) == len(lost) and all(map(math.isfinite, percent)):
                     change, *ends = percent
-                    yield _Row(result.name, one, change, min(ends), max(ends))
+                    yield _Row(result.name, judgement, change, min(ends), max(ends))
 
 
 def _datum(place: int, row: _Row) -> dict[str, Any]:
@@ -85,15 +87,15 @@ def _table(rows: Sequence[_Row]) -> ChartTable:
         ("test", "metric", "against", "change", "interval", "band", "change / band", "verdict"),
         tuple(
             (
-                one.name,
-                one.judgement.metric,
-                one.judgement.against,
-                signed(one.judgement.metric, one.judgement.change),
-                interval(one.judgement),
-                band(one.judgement),
-                f"{one.change:+.0f} %",
-                one.state,
+                row.name,
+                row.judgement.metric,
+                row.judgement.against,
+                signed(row.judgement.metric, row.judgement.change),
+                interval(row.judgement),
+                band(row.judgement),
+                f"{row.change:+.0f} %",
+                row.state,
             )
-            for one in rows
+            for row in rows
         ),
     )

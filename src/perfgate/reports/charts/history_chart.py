@@ -34,7 +34,7 @@ def history_chart(history: MetricHistory, judgement: Judgement | None, most: int
         judgement: of this run against the baseline: its level and band are drawn.
         most: how many points are shown: the newest, and the anchor.
     """
-    if all(one.kind == "this run" for one in history.points):
+    if all(point.kind == "this run" for point in history.points):
         return None
     title = f"{history.name}: {history.metric} over commits"
     some = _newest(history, most)
@@ -82,19 +82,19 @@ def _kind(point: HistoryPoint) -> str:
 def _data(points: Sequence[HistoryPoint]) -> list[dict[str, Any]]:
     names = _commit_names(points)
     found = []
-    for one in points:
+    for point in points:
         row: dict[str, Any] = {
-            "commit": names[one.commit],
-            "version": shortened(one.version),
-            "day": shortened(one.at[:10]),
-            "value": rounded(one.value),
-            "kind": _kind(one),
-            "segment": one.segment,
+            "commit": names[point.commit],
+            "version": shortened(point.version),
+            "day": shortened(point.at[:10]),
+            "value": rounded(point.value),
+            "kind": _kind(point),
+            "segment": point.segment,
         }
-        if len(one.values) > 1:
-            row["starts"] = [rounded(value) for value in one.values]
-        if one.note:
-            row["note"] = shortened(one.note)
+        if len(point.values) > 1:
+            row["starts"] = [rounded(value) for value in point.values]
+        if point.note:
+            row["note"] = shortened(point.note)
         found.append(row)
     return found
 
@@ -102,7 +102,7 @@ def _data(points: Sequence[HistoryPoint]) -> list[dict[str, Any]]:
 def _commit_names(points: Sequence[HistoryPoint]) -> dict[str, str]:
     """Commit → a short name of it, which no other of them has."""
     names: dict[str, str] = {}
-    for commit in dict.fromkeys(one.commit for one in points):
+    for commit in dict.fromkeys(point.commit for point in points):
         name = commit[:9] if _HASH.fullmatch(commit) else shortened(commit, 24)
         taken = sum(other == name or other.startswith(f"{name} (") for other in names.values())
         names[commit] = f"{name} ({taken + 1})" if taken else name
@@ -113,7 +113,7 @@ def _table(history: MetricHistory) -> ChartTable:
     value = f"{history.metric} [{history.unit}]"
     columns = ("commit", "version", "day", "what", value, "starts", "from")
     names = _commit_names(history.points)
-    return ChartTable(columns, tuple(_row(one, names[one.commit]) for one in history.points))
+    return ChartTable(columns, tuple(_row(point, names[point.commit]) for point in history.points))
 
 
 def _row(point: HistoryPoint, commit: str) -> tuple[str, ...]:

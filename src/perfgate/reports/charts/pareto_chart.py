@@ -60,7 +60,7 @@ def pareto_chart(scenario: str, results: Sequence[TestResult]) -> Chart | None:
             "pareto",
             shortened(title, 120),
             [_datum(one) for one in points],
-            series=list(dict.fromkeys(one.series for one in points)),
+            series=list(dict.fromkeys(point.series for point in points)),
             per_user=_UNITS[per_user],
             per_gpu=_UNITS[per_gpu],
         )
@@ -77,7 +77,9 @@ def _series(
     value_of: Callable[[TestResult, str], float | None],
 ) -> tuple[_Point, ...]:
     """The points that have both values, those on the frontier marked."""
-    found = ((one.probe, value_of(one, per_user), value_of(one, per_gpu)) for one in results)
+    found = (
+        (result.probe, value_of(result, per_user), value_of(result, per_gpu)) for result in results
+    )
     points = [(probe, x, y) for probe, x, y in found if x is not None and y is not None]
     best = set(frontier([(x, y) for _, x, y in points]))
     return tuple(
@@ -92,9 +94,11 @@ def _measured(result: TestResult, metric: str) -> float | None:
 def _before(result: TestResult, metric: str) -> float | None:
     """The baseline's value, of a metric that was judged against it or compared with it."""
     judged = [
-        one.baseline
-        for one in result.judgements
-        if one.metric == metric and one.against == "baseline" and one.baseline is not None
+        judgement.baseline
+        for judgement in result.judgements
+        if judgement.metric == metric
+        and judgement.against == "baseline"
+        and judgement.baseline is not None
     ]
     observed = [one.baseline for one in result.observed if one.metric == metric]
     return _finite(next(iter([*judged, *observed]), None))
@@ -122,13 +126,13 @@ def _table(points: Sequence[_Point], per_user: str, per_gpu: str) -> ChartTable:
         ("point", "build", f"{per_user} [tokens/s]", f"{per_gpu} [tokens/s]", "frontier"),
         tuple(
             (
-                one.probe,
-                one.series,
-                number(one.per_user),
-                number(one.per_gpu),
-                "on it" if one.is_best else "beaten by another point",
+                point.probe,
+                point.series,
+                number(point.per_user),
+                number(point.per_gpu),
+                "on it" if point.is_best else "beaten by another point",
             )
-            for one in points
+            for point in points
         ),
     )
 

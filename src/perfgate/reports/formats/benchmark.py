@@ -34,7 +34,7 @@ def benchmark_entries(result: Tested) -> list[dict[str, Any]]:
     """
     if result.verdict is None:
         return []
-    judged = {one.metric: one for one in reversed(result.judgements)}
+    judged = {judgement.metric: judgement for judgement in reversed(result.judgements)}
     shared = {
         **{name: getattr(result, name) for name in _OF_TEST},
         "resumed_from": result.resumed_from or None,
@@ -97,7 +97,9 @@ class BenchmarkFormat(ReportFormat):
         whole = {
             "machine_info": machine,
             "commit_info": git,
-            "benchmarks": [entry for one in report.results for entry in benchmark_entries(one)],
+            "benchmarks": [
+                entry for result in report.results for entry in benchmark_entries(result)
+            ],
             "datetime": "" if first is None else first.started,
             "version": pytest_benchmark.__version__,
         }

@@ -14,5 +14,5 @@ class HtmlFormat(ReportFormat):
 
     def text(self, report: RunReport) -> str:
         """The page's text, UTF-8 by its own word."""
-        histories = [shown(one) for one in self.histories]
+        histories = [shown(history) for history in self.histories]
         return page_of(report, charts_of(report, histories), bundle)

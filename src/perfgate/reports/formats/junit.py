@@ -75,13 +75,13 @@ def properties_of(result: TestResult, *, all_measured: bool = True) -> list[Prop
         all_measured: also the metrics that were measured and not judged.
     """
     found = [
-        ("verdict" if result.verdict else "why_not", result.verdict or result.why_not),
+        ("verdict" if result.verdict else "skip_reason", result.verdict or result.skip_reason),
         ("scenario", result.scenario),
         ("probe", result.probe),
         ("summary", summary(result)),
     ]
     failure = result.failure
-    marks = dict.fromkeys(one.mark for one in result.judgements if one.mark)
+    marks = dict.fromkeys(judgement.mark for judgement in result.judgements if judgement.mark)
     more = [
         ("synthetic", "true" if result.synthetic else ""),
         ("resumed_from", result.resumed_from),
@@ -112,7 +112,7 @@ def _identity(result: TestResult) -> Iterator[Property]:
         yield "image", build.image
         yield "image_digest", build.digest
     for control in result.controls:
-        yield "control", control.in_words
+        yield "control", control.description
     yield "extra_options", result.extra_options
     for setting in result.settings:
         yield "setting", setting
@@ -172,8 +172,8 @@ class JunitFormat(ReportFormat):
         for result in report.results:
             tests.setdefault(result.scenario, []).append(result)
         spent: dict[str, float] = {}
-        for one in report.efforts:
-            spent[one.scenario] = spent.get(one.scenario, 0) + one.spent_s
+        for effort in report.efforts:
+            spent[effort.scenario] = spent.get(effort.scenario, 0) + effort.spent_s
         names: dict[str, int] = {}
         suites: list[str] = []
         whole: Counter[str] = Counter()
@@ -214,7 +214,7 @@ def _case(result: TestResult, name: str, all_measured: bool) -> str:
     if tag := _tag(result):
         verdict = result.verdict
         said = result.reason if verdict is None else message(verdict, summary(result))
-        why = {"type": f"perfgate.{verdict or result.why_not}", "message": said}
+        why = {"type": f"perfgate.{verdict or result.skip_reason}", "message": said}
         lines = [] if verdict is None else _whole(result)
         parts.append(_element(tag, why, escape("\n".join(lines))))
     if result.measured:
@@ -234,7 +234,7 @@ def _element(tag: str, attributes: Mapping[str, object], content: str = "") -> s
 def _inside(depth: int, elements: Sequence[str]) -> str:
     """Elements on lines of their own; none: empty."""
     gap = "\n" + "  " * depth
-    return "".join(gap + one for one in elements) + gap[:-2] if elements else ""
+    return "".join(gap + element for element in elements) + gap[:-2] if elements else ""
 
 
 def _whole(result: TestResult) -> list[str]:
@@ -249,7 +249,7 @@ def _whole(result: TestResult) -> list[str]:
     failure = result.failure
     if failure is not None:
         lines += [f"{failure.error_class}: {failure.message}", f"next step: {failure.next_step}"]
-    end = [f"build: {result.build.in_words}"] if result.build else []
+    end = [f"build: {result.build.description}"] if result.build else []
     end += [f"compared with: {result.compared_with}"] if result.compared_with else []
     end += [f"rerun: {result.rerun}"] if result.rerun else []
     evidence = [] if failure is None else failure.evidence

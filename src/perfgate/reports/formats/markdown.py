@@ -47,7 +47,7 @@ class MarkdownFormat(ReportFormat):
                 text.count("\n") + more.count("\n") + room > MOST_LINES
                 or len(text) + len(more) + 500 * bool(room) > MOST_CHARACTERS
             ):
-                left = ", ".join(_SECTIONS[one] for one in sections[place:])
+                left = ", ".join(_SECTIONS[section] for section in sections[place:])
                 return (
                     f"{text}\nLeft out for length: {left}; report.html and report.json have it.\n"
                 )

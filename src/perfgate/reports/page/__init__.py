@@ -83,7 +83,7 @@ def _templates() -> jinja2.Environment:
         "counts": sections.counts,
         "groups": sections.groups,
         "leading": sections.leading,
-        "worst_first": lambda results: sorted(results, key=lambda one: sign(one).rank),
+        "worst_first": lambda results: sorted(results, key=lambda result: sign(result).rank),
         "loss": lambda one: "" if loss(one) is None else f"{loss(one):.6f}",
         "drawing": lambda chart: None if chart.svg is None else Markup(chart.svg),  # noqa: S704
     }
@@ -115,7 +115,7 @@ def packed(text: str) -> str:
 def rows_of_each(charts: Sequence[Chart]) -> int:
     """How many rows a chart's table may have, so that a page with many charts stays small."""
     rows = [row for one in charts for row in one.table.rows]
-    most = max((len(one.table.rows) for one in charts), default=0)
+    most = max((len(chart.table.rows) for chart in charts), default=0)
     text = sum(len(cell) for row in rows for cell in row)
     if text <= TABLE_TEXT:
         return most

@@ -86,7 +86,7 @@ def sign(one: TestResult | Judgement | Change) -> Sign:
         return REPORTED
     if isinstance(one, Judgement):
         return SIGNS["waived" if one.waiver else one.verdict]
-    return SIGNS[one.verdict if one.verdict is not None else one.why_not or "lack"]
+    return SIGNS[one.verdict if one.verdict is not None else one.skip_reason or "lack"]
 
 
 LOG_LINES = 200  # of one failure
@@ -122,7 +122,7 @@ class ScenarioSection:
 
 def scenario_sections(report: RunReport) -> list[ScenarioSection]:
     """The sections of all scenarios, those with the worst verdict first."""
-    known = {one.id: one for one in report.scenarios}
+    known = {scenario.id: scenario for scenario in report.scenarios}
     of_it: dict[str, list[TestResult]] = {}
     for result in report.results:
         of_it.setdefault(result.scenario, []).append(result)
@@ -130,7 +130,7 @@ def scenario_sections(report: RunReport) -> list[ScenarioSection]:
         _section(known.get(name, ScenarioFacts(name)), tests, len(report.runs) > 1)
         for name, tests in of_it.items()
     ]
-    return sorted(sections, key=lambda section: min(sign(one).rank for one in section.tests))
+    return sorted(sections, key=lambda section: min(sign(test).rank for test in section.tests))
 
 
 def _section(
@@ -149,9 +149,9 @@ def _section(
 def _facts(result: TestResult, several_runs: bool) -> Iterator[Pair]:
     """What is known of a test beside its numbers."""
     told = [
-        ("build", [] if result.build is None else [result.build.in_words]),
+        ("build", [] if result.build is None else [result.build.description]),
         ("compared with", [result.compared_with]),
-        ("control", [one.in_words for one in result.controls]),
+        ("control", [control.description for control in result.controls]),
         ("extra options", [result.extra_options]),
         ("setting", result.settings),
         ("injected", result.injected),
@@ -191,7 +191,7 @@ def metric_rows(result: TestResult) -> Iterator[MetricRow]:
     measured = {one.metric: one for one in result.measured}
     documented = {one.metric: one for one in result.documented}
     observed = {one.metric: one for one in result.observed}
-    judged = {one.metric for one in result.judgements}
+    judged = {judgement.metric for judgement in result.judgements}
     others = dict.fromkeys([*measured, *observed, *documented])
     compared: list[tuple[str, Judgement | Change | None]] = [
         *((one.metric, one) for one in result.judgements),
@@ -211,7 +211,9 @@ def leading(result: TestResult) -> Judgement | None:
     """The judgement that speaks for a test: the worst verdict, and of those the largest loss in
     bands; None: nothing was judged.
     """
-    order = sorted(result.judgements, key=lambda one: (sign(one).rank, worst_first(one)))
+    order = sorted(
+        result.judgements, key=lambda judgement: (sign(judgement).rank, worst_first(judgement))
+    )
     return order[0] if order else None
 
 
@@ -236,13 +238,15 @@ def gauge(one: Judgement | Change) -> Mapping[str, float] | None:
 
 def counts(results: Iterable[TestResult]) -> list[tuple[Sign, int]]:
     """How many tests have each sign, the worst first."""
-    found = Counter(sign(one) for one in results)
+    found = Counter(sign(result) for result in results)
     return sorted(found.items(), key=lambda pair: pair[0].rank)
 
 
 def groups(results: Iterable[TestResult]) -> list[overview.Group[TestResult]]:
     """Tests without numbers to compare, by sign and reason, the worst sign first."""
-    found = overview.grouped((sign(one).word, overview.why(one), one) for one in results)
+    found = overview.grouped(
+        (sign(result).word, overview.why(result), result) for result in results
+    )
     return sorted(found, key=lambda group: sign(group.tests[0]).rank)
 
 
@@ -260,7 +264,7 @@ def unjudged(report: RunReport) -> list[TestResult]:
 
 def log_room(report: RunReport) -> int:
     """Characters of the log of each failure."""
-    failures = sum(one.failure is not None for one in report.results)
+    failures = sum(result.failure is not None for result in report.results)
     return max(_SHORTEST_LOG, LOG_CHARACTERS // max(1, failures))
 
 
@@ -279,12 +283,12 @@ def machine_rows(machine: Mapping[str, object]) -> Iterator[Pair]:
     """The facts of a machine, as `run.json` has them."""
     for name, value in machine.items():
         if isinstance(value, list | tuple):
-            yield name, "; ".join(map(_in_words, value)) or "none"
+            yield name, "; ".join(map(_describe, value)) or "none"
         elif value not in (None, ""):
-            yield name, _in_words(value)
+            yield name, _describe(value)
 
 
-def _in_words(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_in_words(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_describe(one)}" for name, one in value.items())
     return str(value)

@@ -17,7 +17,7 @@ WATCHED = ("kv_cache_dtype", "mtp", "cuda_graphs", "attention_dp")
 
 
 @dataclass(frozen=True)
-class InForce:
+class EffectiveSettings:
     """What a running server says of itself.
 
     Attributes:
@@ -49,7 +49,7 @@ class Difference:
         return f"{self.setting}: asked {_shown(self.asked)}, in force {_shown(self.found)}"
 
 
-def differences(scenario: Scenario, found: InForce) -> Iterator[Difference]:
+def differences(scenario: Scenario, found: EffectiveSettings) -> Iterator[Difference]:
     """Each setting that the scenario asks for, and that the server tells with another value."""
     settings = scenario.engine.settings
     for name, value in found.settings.items():
@@ -61,7 +61,7 @@ def differences(scenario: Scenario, found: InForce) -> Iterator[Difference]:
             yield Difference(name, plain, value)
 
 
-def require_in_force(scenario: Scenario, found: InForce) -> dict[str, Json]:
+def require_effective_settings(scenario: Scenario, found: EffectiveSettings) -> dict[str, Json]:
     """Facts for the record of a server whose settings are in force.
 
     A setting that the scenario says to be inert may differ: that is told as a fact.
@@ -95,7 +95,7 @@ def require_in_force(scenario: Scenario, found: InForce) -> dict[str, Json]:
     return facts | not_established(scenario, found)
 
 
-def not_established(scenario: Scenario, found: InForce) -> dict[str, Json]:
+def not_established(scenario: Scenario, found: EffectiveSettings) -> dict[str, Json]:
     """Fact: of the `WATCHED` settings that are asked for, those not told → why; empty: all are."""
     settings, inert = scenario.engine.settings, scenario.engine.inert or {}
     silent = [

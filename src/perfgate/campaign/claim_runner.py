@@ -1,4 +1,4 @@
-"""Claim sides: how each claim of a session gets the numbers of its sides, and its outcome.
+"""Claim runner: how each claim of a session gets the numbers of its sides, and its outcome.
 
 A side is measured by its scenario's own campaign, or, where a start is cheap, in turns with the
 other one. A side that is not measured is its newest accepted baseline; without one the claim says
@@ -39,7 +39,7 @@ class ClaimTurns:
     def __init__(self, claims: Sequence[ClaimProbe], campaigns: Mapping[str, Campaign]) -> None:
         first, second = reversed(claims[0].claim.sides)
         self._names, self._claims = (first, second), claims
-        own_noise = any(one.own_noise for one in claims)
+        own_noise = any(claim.own_noise for claim in claims)
         self._opening = (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE).looks[0]
         self._pairs = 0
         self.campaigns: dict[str, Campaign] = {}
@@ -71,11 +71,11 @@ class ClaimTurns:
 
 def _probes_of(claims: Sequence[ClaimProbe], scenario: str) -> list[Probe]:
     """The probes of a scenario that claims are about, each once."""
-    every = dict.fromkeys(probe for one in claims for probe in one.probes)
+    every = dict.fromkeys(probe for claim in claims for probe in claim.probes)
     return [probe for probe in every if probe.scenario.id == scenario]
 
 
-class ClaimSides:
+class ClaimRunner:
     """The claims of one process.
 
     Args:
@@ -94,13 +94,13 @@ class ClaimSides:
 
     def to_measure(self, claim: ClaimProbe) -> tuple[Probe, ...]:
         """The sides that this session measures, as far as this machine can."""
-        return tuple(one for one in claim.probes if one.scenario.id in self._measured)
+        return tuple(probe for probe in claim.probes if probe.scenario.id in self._measured)
 
     def turns_of(self, scenario: str) -> list[Campaign]:
         """The campaigns in which starts of a scenario are made for claims."""
         return [one.campaigns[scenario] for ids, one in self._turns.items() if scenario in ids]
 
-    def why_not(self, claim: ClaimProbe) -> str | None:
+    def skip_reason(self, claim: ClaimProbe) -> str | None:
         """Why a claim cannot be judged: neither side can be measured, or the other has no baseline.
 
         None where it can; an unusable baseline is told by `outcome`.
@@ -150,13 +150,13 @@ class ClaimSides:
     ) -> tuple[Outcome, dict[Probe, Outcome]]:
         """The end of a claim, decided or with no start left, and those of its measured sides."""
         turns = None
-        if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
+        if claim.is_interleaved and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
         source, goes_on = turns or self._own, True
         while True:
             ends = {probe: source.measured(probe) for probe in now}
             found = claim_outcome(claim, ends, stored)
-            if not (goes_on and any(one.needs_more_runs for one in found.judgements)):
+            if not (goes_on and any(judgement.needs_more_runs for judgement in found.judgements)):
                 return found, ends
             if turns:
                 goes_on = turns.again(claim)
@@ -174,7 +174,7 @@ class ClaimSides:
                 continue
             if probe.scenario.id not in self._measured:
                 found[probe] = _UNSELECTED
-            elif (reason := self._own.lacking(probe.scenario)) is not None:
+            elif (reason := self._own.missing_hardware(probe.scenario)) is not None:
                 found[probe] = reason
         return found
 
@@ -255,9 +255,9 @@ class ClaimSides:
             claims = [
                 one
                 for one in (claim, *self._claims)
-                if one.takes_turns and both == frozenset(one.claim.sides)
+                if one.is_interleaved and both == frozenset(one.claim.sides)
             ]
-            own = {one.scenario.id: self._own.campaign(one.scenario) for one in claim.probes}
+            own = {probe.scenario.id: self._own.campaign(probe.scenario) for probe in claim.probes}
             self._turns[both] = ClaimTurns(claims, own)
         return self._turns[both]
 

@@ -8,7 +8,11 @@ from tables import each
 
 from perfgate.core.errors import FAILURES, RunError
 from perfgate.core.files.paths import repository
-from perfgate.engines.in_force import InForce, not_established, require_in_force
+from perfgate.engines.effective_settings import (
+    EffectiveSettings,
+    not_established,
+    require_effective_settings,
+)
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario
 
@@ -19,8 +23,8 @@ def asked(inert: dict[str, str] | None = None, **settings: Any) -> Scenario:
     return replace(scenario, engine=engine)
 
 
-def found(**settings: Any) -> InForce:
-    return InForce(settings, source="/server_info")
+def found(**settings: Any) -> EffectiveSettings:
+    return EffectiveSettings(settings, source="/server_info")
 
 
 @each(
@@ -35,7 +39,7 @@ def found(**settings: Any) -> InForce:
     ],
 )
 def test_what_is_in_force_is_a_fact(settings: dict[str, Any], told: dict[str, Any]) -> None:
-    facts = require_in_force(asked(**settings), found(**told))
+    facts = require_effective_settings(asked(**settings), found(**told))
     assert facts["settings_in_force"] == told
     assert facts["settings_told_by"] == "/server_info"
     assert "settings_inert" not in facts
@@ -54,7 +58,7 @@ def test_what_is_not_in_force_is_an_error_with_both_values(
     settings: dict[str, Any], told: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(RunError) as caught:
-        require_in_force(asked(**settings), found(**told))
+        require_effective_settings(asked(**settings), found(**told))
     assert caught.value.failure == "not_in_force"
     assert words in caught.value.message
     assert FAILURES["not_in_force"].next_step
@@ -62,22 +66,22 @@ def test_what_is_not_in_force_is_an_error_with_both_values(
 
 def test_a_setting_that_is_known_to_be_inert_is_told_and_no_error() -> None:
     scenario = asked({"attention_dp": "without dp it is reset"}, attention_dp=True, tp=8)
-    facts = require_in_force(scenario, found(attention_dp=False, tp=8))
+    facts = require_effective_settings(scenario, found(attention_dp=False, tp=8))
     assert facts["settings_inert"] == [
         "attention_dp: asked True, in force False: without dp it is reset"
     ]
     with pytest.raises(RunError, match="tp: asked 8, in force 1"):
-        require_in_force(scenario, found(attention_dp=False, tp=1))
+        require_effective_settings(scenario, found(attention_dp=False, tp=1))
 
 
 def test_what_bounds_the_load_is_a_fact() -> None:
-    facts = require_in_force(asked(tp=8), replace(found(tp=8), limits=("48 at most",)))
+    facts = require_effective_settings(asked(tp=8), replace(found(tp=8), limits=("48 at most",)))
     assert facts["settings_limited"] == ["48 at most"]
 
 
 def test_an_inert_setting_that_is_in_force_after_all_is_told() -> None:
     scenario = asked({"attention_dp": "without dp it is reset"}, attention_dp=True)
-    facts = require_in_force(scenario, found(attention_dp=True))
+    facts = require_effective_settings(scenario, found(attention_dp=True))
     assert facts["settings_no_longer_inert"] == ["attention_dp"]
 
 

@@ -10,20 +10,20 @@ from perfgate.scenarios.scenario import EngineSettings
 
 
 def told(settings: EngineSettings, version: str = "0.5.3") -> list[str]:
-    found = ENGINE.foreseen(scenario(settings), build(version))
+    found = ENGINE.known_limitations(scenario(settings), build(version))
     return [line.partition(":")[0] for line in found]
 
 
 def test_where_the_scenario_says_it_itself_it_is_not_told_again() -> None:
     known = scenario(DP, inert={"attention_dp": "one part is no division"})
-    assert ENGINE.foreseen(known, build()) == ()
+    assert ENGINE.known_limitations(known, build()) == ()
     assert told(DP, "0.4.2") == []  # it divides the attention by itself
 
 
 def test_limits_of_the_server_that_are_below_the_load() -> None:
     assert told(COMPILED) == ["attention_dp", "torch_compile"]
     assert told(EAGLE) == ["attention_dp", "mtp", "torch_compile"]
-    (line,) = ENGINE.foreseen(scenario(replace(TP, mtp=EAGLE.mtp)), build())
+    (line,) = ENGINE.known_limitations(scenario(replace(TP, mtp=EAGLE.mtp)), build())
     assert "at most 48 requests at once" in line
     assert "1000 are in flight" in line
     assert told(replace(TP, mtp=EAGLE.mtp, max_batch_size=1000)) == []
@@ -32,7 +32,7 @@ def test_limits_of_the_server_that_are_below_the_load() -> None:
 def test_a_load_below_them_is_not_warned_of() -> None:
     few = replace(LOAD, concurrency=(16,), requests=100, capped=True)
     case = scenario(replace(EAGLE, dp=8), workload=few)
-    assert ENGINE.foreseen(case, build()) == ()
+    assert ENGINE.known_limitations(case, build()) == ()
 
 
 @pytest.mark.parametrize("call", [["plan"], ["scenarios", "command"]], ids=" ".join)
