@@ -75,7 +75,7 @@ def pairs(program: str, words: Sequence[str]) -> list[Pair]:
 
 @cache
 def _spellings(program: str) -> Mapping[str, str]:
-    options = read(_PAGES[program]).options(program) if program in _PAGES else {}
+    options = read(_PAGES[program]).programs[program] if program in _PAGES else {}
     return {word: one.options[0] for one in options.values() for word in one.options}
 
 

@@ -8,7 +8,13 @@ its block says otherwise, for the whole block or for the lines that begin as it 
 
 Of a line that is not run, and of a command in the text, the command and its options must exist; a
 session of pytest that lacks no file is collected instead. So is a rehearsal whose options and
-status other rehearsals show: each option is rehearsed once. Not looked at: what a line prints.
+status other rehearsals show: each option is rehearsed once.
+
+What stands below a line with a prompt must be what it prints, line by line, but for numbers,
+folders and what "…" leaves out. Of a line that is not run, a record in `tests` must have the words.
+Names of tests, markers, files, variables and fields must exist, but for those of others:
+
+    <!-- not perfgate's: launch.sh -->
 
     .venv/bin/python ci/maintenance/documented_lines.py      exit status: 0 all hold, 1 some do not
 """
@@ -22,8 +28,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from fnmatch import filter as matching
 from functools import cached_property
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +58,35 @@ _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _TIMEOUT_S = 900
 
+_HARDWARE = "a100|h20|h100|h200|b200|gb200|local"
+_FIELDS = "disturbance|docker|engine|gate|hardware|launch|limits|model|mpirun|slurm|smoke|workload"
+# What a word in a document names, if all of it is like this.
+_NAMES = {
+    "test": re.compile(rf"(?:{_HARDWARE})-[a-z0-9*…-]+"),
+    "file": re.compile(r"[a-z0-9_./-]*[a-z0-9_]\.(?:html|jsonl?|md|sbatch|sh|toml|txt|xml|ya?ml)"),
+    "variable": re.compile(r"PERFGATE_[A-Z_]+"),
+    "field": re.compile(rf"(?:{_FIELDS})(?:\.[a-z_]+)+"),
+}
+_MARKER = re.compile(r"[a-z_][a-z0-9_]*")
+_FOREIGN = re.compile(r"<!-- not perfgate's: (.+) -->")
+_BETWEEN = re.compile(r"(?:\\n|[\s(),:;|*\"'`])+")
+_WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?:_[A-Z]+)*")
+# Where names are made or read, and tests of that.
+_SOURCES = ("src", "ci", "scenarios", "perf_tests", "requirements", "tests", "benchmarks")
+_LISTS = (
+    *("perfgate scenarios list", "pytest --markers"),
+    "pytest --collect-only -q -m 'opt_in or not opt_in'",
+)
+# Where output stands that a test compares with what is printed, or that a template makes.
+_RECORDS = (
+    *("tests/data/cli/*.txt", "tests/data/reports/**/*.txt", "tests/data/reports/**/*.md"),
+    *("tests/*/**/*.py", "src/**/templates/*.*"),
+)
+_OWN_ID = re.compile(r"^ *- id: (\S+)$", re.MULTILINE)
+_NUMBER = re.compile(
+    r"\b\d{8}-\d{6}\b|\b[0-9a-f]{7,40}\b|(?<![\w-])(?<!status )[<>+-]?\s?\d[\d.,:]*(?:rc\d+)?(?!\w)"
+)
+
 
 Block = list[tuple[int, str]]  # lines of code, each with its number
 
@@ -67,6 +103,7 @@ class Line:
     command: str
     status: int = 0
     reason: str | None = None
+    output: tuple[str, ...] = ()
 
     @cached_property
     def words(self) -> list[str]:
@@ -84,6 +121,18 @@ class Line:
     def argv(self) -> list[str]:
         """Its words as the shell reads them, variables first; no comment."""
         return shlex.split(self.command, comments=True)
+
+    @cached_property
+    def markers(self) -> list[str]:
+        """The markers that it selects by, unless it shows how wrong ones are refused."""
+        pairs = pairwise(self.words) if self.status in (0, 13) else ()
+        texts = [word for option, word in pairs if option == "-m"]
+        return sorted({*_MARKER.findall(" ".join(texts))} - {"and", "or", "not"})
+
+    @property
+    def of_perfgate(self) -> bool:
+        """Whether it calls perfgate or its suite."""
+        return self.words[0] in ("pytest", "perfgate")
 
     @property
     def rehearses(self) -> bool:
@@ -111,6 +160,15 @@ class Line:
         if REASONS[self.reason] and self.words[0] == "pytest":
             return shlex.join((*self.variables, *self.words, "--collect-only", "-q"))
         return None
+
+
+@dataclass(frozen=True)
+class Name:
+    """A word of a document, and what sort of thing it names."""
+
+    place: str
+    kind: str
+    word: str
 
 
 @dataclass(frozen=True)
@@ -147,14 +205,19 @@ def lines(text: str, name: str) -> list[Line]:
     """
     found: list[Line] = []
     marks: list[_Mark] = []
-    for place, paragraph in _paragraphs(text, name):
+    below = False  # whether nothing but a sentence stands between a command and this
+    for place, paragraph, language in _paragraphs(text, name):
         if isinstance(paragraph, str):
+            below = below and paragraph.endswith(":")
             if paragraph.startswith(("<!-- status", "<!-- not run")):
                 marks.append(_Mark.read(place, paragraph))
             elif marks:
                 raise DocumentError(f"{marks[0].place}: no block of commands follows")
             continue
+        if below and language == "text":
+            raise DocumentError(f"{place}: show what a command prints below it, behind a prompt")
         block = [replace(line, place=f"{name}:{line.place}") for line in _commands(paragraph)]
+        below = bool(block)
         for mark in marks:
             if not any(line.command.startswith(mark.start) for line in block):
                 raise DocumentError(f"{mark.place}: no command in the next block begins so")
@@ -168,23 +231,46 @@ def lines(text: str, name: str) -> list[Line]:
 def mentions(text: str, name: str) -> list[Line]:
     """The commands in the running text of a document, each with its number of line."""
     found = []
-    for place, paragraph in _paragraphs(text, name):
-        if isinstance(paragraph, str):
-            spans = (" ".join(span.split()) for span in _INLINE.findall(paragraph))
-            found += [Line(place, span) for span in spans if _COMMAND.match(span)]
+    for place, span in _spans(text, name):
+        if _COMMAND.match(span):
+            found.append(Line(place, span))
     return found
 
 
-def _paragraphs(text: str, name: str) -> Iterator[tuple[str, str | Block]]:
-    """Where each paragraph, comment or block of code begins, and what it is."""
+def names(text: str, name: str) -> list[Name]:
+    """What the text and the commands of a document name, without what is not perfgate's."""
+    foreign = {word for words in _FOREIGN.findall(text) for word in words.split(", ")}
+    called = [line for line in (*lines(text, name), *mentions(text, name)) if line.of_perfgate]
+    words = [*_spans(text, name)]
+    words += [(line.place, word) for line in called for word in line.words if "." not in word]
+    found = [Name(line.place, "marker", word) for line in called for word in line.markers]
+    for place, word in words:
+        kinds = (kind for kind, pattern in _NAMES.items() if pattern.fullmatch(word))
+        if (kind := next(kinds, None)) and word not in foreign:
+            parts = {"field": word.split(".")[1:], "file": [Path(word).name]}
+            found += [Name(place, kind, part) for part in parts.get(kind, [word])]
+    return found
+
+
+def _spans(text: str, name: str) -> Iterator[tuple[str, str]]:
+    """Where in the running text of a document something stands as code, and what it is."""
+    for place, paragraph, _ in _paragraphs(text, name):
+        if isinstance(paragraph, str):
+            for span in _INLINE.findall(paragraph):
+                yield place, " ".join(span.split())
+
+
+def _paragraphs(text: str, name: str) -> Iterator[tuple[str, str | Block, str]]:
+    """Where each paragraph, comment or block of code begins, what it is, and a block's language."""
     block: Block = []
     prose: Block = []
     fenced = False
+    language = ""
 
-    def ended(what: Block) -> Iterator[tuple[str, str | Block]]:
+    def ended(what: Block) -> Iterator[tuple[str, str | Block, str]]:
         if what:
-            place = f"{name}:{what[0][0]}"
-            yield (place, list(what) if what is block else "\n".join(line for _, line in what))
+            content = list(what) if what is block else "\n".join(line for _, line in what)
+            yield f"{name}:{what[0][0]}", content, language
             what.clear()
 
     for number, line in enumerate(text.splitlines(), 1):
@@ -193,13 +279,14 @@ def _paragraphs(text: str, name: str) -> Iterator[tuple[str, str | Block]]:
         if fence:
             yield from ended(block if fenced else prose)
             fenced = not fenced
+            language = line.strip().removeprefix("```")
         elif fenced or (indented and line.strip()):
             block.append((number, line))
         elif line.lstrip().startswith("<!--") or not line.strip():
             yield from ended(prose)
             yield from ended(block)
             if line.strip():
-                yield f"{name}:{number}", line.strip()
+                yield f"{name}:{number}", line.strip(), ""
         else:
             yield from ended(block)
             prose.append((number, line))
@@ -222,6 +309,8 @@ def _commands(block: Block) -> list[Line]:
                 continue
             found.append(Line(str(number), command))
         else:
+            if found and line:
+                found[-1] = replace(found[-1], output=(*found[-1].output, line))
             continue
         going_on = line.endswith("\\")
     return found
@@ -264,11 +353,26 @@ class Place:
         if line.tried is None:
             return None
         status, said = self.run(line.tried)
-        if status == line.status:
+        if status != line.status:
+            wrong: str | None = f"ended with {status}, not {line.status}"
+        else:
+            wrong = None if line.reason else _unlike(line.output, said.splitlines())
+        return wrong and f"{line.place}: {line.tried}\n{wrong}:\n{said[-3000:]}"
+
+    def unrecorded(self, line: Line) -> str | None:
+        """What a line that is not run is shown to print, though no record has it."""
+        if line.reason is not None:
+            for shown in line.output:
+                if not any(_is_within(_words(shown), words) for words in self._records):
+                    return f"{line.place}: {line.command}\nno record has a line like: {shown}"
+        return None
+
+    def missing(self, name: Name) -> str | None:
+        """That nothing has a name, if so."""
+        known = self._known[name.kind]
+        if name.word in known or matching(known, name.word.replace("…", "*")):
             return None
-        return (
-            f"{line.place}: {line.tried}\nended with {status}, not {line.status}:\n{said[-3000:]}"
-        )
+        return f"{name.place}: no such {name.kind}: {name.word}"
 
     def unknown(self, line: Line) -> str | None:
         """Which command or option of a line does not exist, if one does not."""
@@ -298,6 +402,70 @@ class Place:
     def _helps(self) -> dict[tuple[str, ...], set[str] | None]:
         return {}
 
+    @cached_property
+    def _records(self) -> set[tuple[str, ...]]:
+        """The words of each recorded line."""
+        files = [path for pattern in _RECORDS for path in self.root.glob(pattern)]
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        return {_words(line) for text in texts for line in text.splitlines()}
+
+    @cached_property
+    def _known(self) -> dict[str, set[str]]:
+        """All names of each kind."""
+        files = [path for name in _SOURCES for path in self.root.glob(f"{name}/**/*.*")]
+        files = [*self.root.glob("*.*"), *(path for path in files if "data" not in path.parts)]
+        texts = [path.read_text("utf-8", "replace") for path in files if path.is_file()]
+        schemas = [path.read_text("utf-8") for path in files if path.name.endswith(".schema.json")]
+        pages = "\n".join(path.read_text("utf-8") for path in documents(self.root))
+        listed = "\n".join(self.run(call)[1] for call in _LISTS)
+        return {
+            "test": {*re.findall(r"[\w-]+", listed), *_OWN_ID.findall(pages)},
+            "marker": {*re.findall(r"@pytest\.mark\.(\w+)", listed)},
+            "file": {*(path.name for path in files), *_all(r"[.\w-]*\w", texts)},
+            "variable": _all(r"PERFGATE_\w+", texts)
+            | {f"PERFGATE_PROGRAM_{name}" for name in _all(r"`([A-Z_]+)`", [pages])},
+            "field": _all(r'"(\w+)": \{', schemas),
+        }
+
+
+def _all(pattern: str, texts: Sequence[str]) -> set[str]:
+    return {word for text in texts for word in re.findall(pattern, text)}
+
+
+def _stable(line: str) -> str:
+    """A printed line without what differs from run to run: numbers, commits, folders, blanks."""
+    for pattern, word in ((r"\S*/(?=\S)", ""), (_NUMBER, "#"), ("─+", "─")):
+        line = re.sub(pattern, word, line)
+    return " ".join(line.split())
+
+
+def _unlike(shown: Sequence[str], printed: Sequence[str]) -> str | None:
+    """Which line of what is shown is not printed where it should be, if one is not."""
+    rest = [line for text in printed if (line := _stable(text))]
+    elided = False
+    for line in shown:
+        if line == "…":
+            elided = True
+            continue
+        pattern = ".*".join(map(re.escape, _stable(line).split("…")))
+        hit = next((n for n, text in enumerate(rest) if re.fullmatch(pattern, text)), None)
+        if hit is None or (hit and not elided):
+            return f"does not print: {line}"
+        rest = rest[hit + 1 :]
+        elided = False
+    return f"does not show: {rest[0]}" if shown and rest and not elided else None
+
+
+def _words(line: str) -> tuple[str, ...]:
+    """The words of a line that are the same in all runs: neither numbers nor names."""
+    return tuple(word for word in _BETWEEN.split(line) if _WORD.fullmatch(word))
+
+
+def _is_within(some: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether some words are among others, in the same order."""
+    rest = iter(words)
+    return all(word in rest for word in some)
+
 
 def _verb(words: list[str]) -> list[str]:
     """The command and its command: what comes before options, names and placeholders."""
@@ -309,22 +477,24 @@ def _verb(words: list[str]) -> list[str]:
     return verb
 
 
-def read(root: Path) -> tuple[list[Line], list[Line]]:
-    """The lines of all documents, and the commands in their text.
+def read(root: Path) -> tuple[list[Line], list[Line], list[Name]]:
+    """The lines of all documents, the commands in their text, and what they name.
 
     Raises:
         DocumentError: see `lines`; or a line that is not harmless has no mark.
     """
     shown: list[Line] = []
     mentioned: list[Line] = []
+    named: list[Name] = []
     for path in documents(root):
         text, name = path.read_text(), str(path.relative_to(root))
         shown += lines(text, name)
         mentioned += mentions(text, name)
+        named += names(text, name)
     for line in shown:
         if line.reason is None and not line.harmless:
             raise DocumentError(f"{line.place}: measures or changes something: mark it as not run")
-    return shown, mentioned
+    return shown, mentioned, named
 
 
 def spare_rehearsals(shown: Sequence[Line]) -> list[Line]:
@@ -333,7 +503,7 @@ def spare_rehearsals(shown: Sequence[Line]) -> list[Line]:
     spared: set[Line] = set()
     rehearsals = [line for line in shown if line.rehearses and line.reason is None]
     for line in sorted(rehearsals, key=lambda one: -len(one.shows)):
-        if line.shows <= known:
+        if line.shows <= known and not line.output:
             spared.add(line)
         known |= line.shows
     return [
@@ -344,7 +514,8 @@ def spare_rehearsals(shown: Sequence[Line]) -> list[Line]:
 
 def _to_try(shown: Sequence[Line]) -> list[Line]:
     """The lines that are tried, each once; those that take longest first."""
-    different = {(line.status, line.tried): line for line in shown if line.tried is not None}
+    triable = (line for line in shown if line.tried is not None)
+    different = {(line.status, line.output, line.tried): line for line in triable}
     return sorted(different.values(), key=lambda line: not (line.rehearses and line.reason is None))
 
 
@@ -354,11 +525,13 @@ def main() -> int:
     path = f"{bare}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     place = Place(ROOT, {**os.environ, "PATH": path})
     try:
-        shown, mentioned = read(ROOT)
+        shown, mentioned, named = read(ROOT)
     except DocumentError as error:
         print(error)
         return 1
     faults = [fault for line in (*shown, *mentioned) if (fault := place.unknown(line))]
+    faults += [fault for line in shown if (fault := place.unrecorded(line))]
+    faults += [fault for name in named if (fault := place.missing(name))]
     tried = _to_try(spare_rehearsals(shown))
 
     def attempt(line: Line) -> str | None:

@@ -23,13 +23,14 @@ from ci.maintenance.documented_lines import (
     lines,
     main,
     mentions,
+    names,
     read,
     spare_rehearsals,
 )
 from perfgate.cli import main as cli
 
 ROOT = Path(__file__).parents[2]
-SHOWN, MENTIONED = read(ROOT)
+SHOWN, MENTIONED, NAMED = read(ROOT)
 
 # What `make setup` does not install.
 MASKED = (
@@ -72,7 +73,7 @@ class Printed(Place):
 
     def run(self, command: str) -> tuple[int, str]:
         program, *words = shlex.split(command)
-        if program != "perfgate":
+        if program != "perfgate" or "--help" not in words:
             return super().run(command)
         said = io.StringIO()
         with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as ended:
@@ -100,6 +101,17 @@ class TestDocuments:
 
     def test_each_command_and_option_exists(self, here: Place) -> None:
         assert [fault for line in (*SHOWN, *MENTIONED) if (fault := here.unknown(line))] == []
+
+    def test_what_a_line_is_shown_to_print_is_recorded_where_it_is_not_run(
+        self, here: Place
+    ) -> None:
+        assert [line for line in SHOWN if line.output and line.reason]
+        assert [fault for line in SHOWN if (fault := here.unrecorded(line))] == []
+
+    @pytest.mark.slow
+    def test_each_name_exists(self, here: Place) -> None:
+        assert {name.kind for name in NAMED} == {"test", "marker", "file", "variable", "field"}
+        assert [fault for name in NAMED if (fault := here.missing(name))] == []
 
     def test_ci_makes_what_is_left_to_it(self) -> None:
         calls = re.findall(r"\bmake ([a-z-]+(?: [a-z]+-test)*)", (ROOT / ".ci" / "run").read_text())
@@ -133,6 +145,10 @@ class TestLines:
     def test_a_block_with_a_prompt_has_the_lines_behind_one(self) -> None:
         text = "```console\n$ perfgate plan \\\n    ID\nperfgate compare a b\n$ echo $?\n0\n```\n"
         assert [line.command for line in lines(text, "a.md")] == ["perfgate plan ID"]
+
+    def test_what_stands_behind_a_line_with_a_prompt_is_its_output(self) -> None:
+        text = "```console\n$ perfgate plan \\\n    ID\nprobe  metric\n\n…\n$ make test\n```\n"
+        assert [line.output for line in lines(text, "a.md")] == [("probe  metric", "…"), ()]
 
     def test_an_indented_block_counts_and_an_indented_line_of_a_paragraph_does_not(self) -> None:
         text = "Text\n    perfgate plan\n\n    make test   # all\n\n- a\n  pytest\n"
@@ -169,6 +185,7 @@ class TestLines:
             ("<!-- status 13: make -->\n```\npytest\n```\n", "a.md:1: no command in the next"),
             ("<!-- status 13 -->\nText.\n\n```\npytest\n```\n", "a.md:1: no block"),
             ("<!-- status 13 -->\n", "a.md:1: no block"),
+            ("```\nmake\n```\n\nIt prints:\n\n```text\nA\n```\n", "a.md:8: show what"),
         ],
     )
     def test_a_mark_that_says_nothing_is_an_error(self, text: str, said: str) -> None:
@@ -257,6 +274,73 @@ class TestFaults:
         assert "a.md:2: perfgate doctor --wich" in fault
         assert "ended with 2, not 0" in fault
         assert "unrecognized arguments: --wich" in fault
+
+    @each(
+        "shown, fault",
+        [
+            (["b200 9.5% of 20", "…", "exit status 13: /b/c.md, 12 s", "now < 2 h"], None),
+            (["…", "now 1 h"], None),
+            (
+                ["b200 1% of 1", "…", "exit status 0: a/c.md, 1 s", "…"],
+                "does not print: exit status 0",
+            ),
+            (["…", "exit status 13: a/d.md, 1 s", "…"], "does not print: exit status 13: a/d.md"),
+            (["h200 1% of 1", "…"], "does not print: h200"),
+            (["b200 1% for 1", "…"], "does not print: b200 1% for 1"),
+            (["b200 1% of 1", "exit status 13: a/c.md, 1 s", "…"], "does not print: exit"),
+            (["…", "now 1 h", "exit status 13: a/c.md, 1 s", "…"], "does not print: exit"),
+            (["b200 1% of 1", "two", "exit status 13: c.md, 1 s"], "does not show: now # h"),
+        ],
+    )
+    def test_what_is_shown_must_be_printed_but_for_numbers_and_folders(
+        self, tmp_path: Path, shown: list[str], fault: str | None
+    ) -> None:
+        printed = "b200  0.33% of 7\n\ntwo\nexit status 13: a/c.md, 4.5 s\nnow 3 h\n"
+        (tmp_path / "out").write_text(printed)
+        said = Place(tmp_path, os.environ).fault(Line("a.md:1", "cat out", output=tuple(shown)))
+        assert (said or "a.md:1: cat out\nNone").splitlines()[1].startswith(str(fault))
+
+    @each(
+        "shown, recorded",
+        [
+            ("probe  metric  band  c4", True),
+            ("c64  9.5 %  NO_BASELINE", True),
+            ("probe  band  metric", False),
+            ("probe  metric  bands", False),
+            ("c4  1.0 %  REGRESSION", False),
+        ],
+    )
+    def test_what_is_not_run_must_have_the_words_of_a_record(
+        self, tmp_path: Path, shown: str, recorded: bool
+    ) -> None:
+        (tmp_path / "tests" / "data" / "cli").mkdir(parents=True)
+        record = tmp_path / "tests" / "data" / "cli" / "a.txt"
+        record.write_text("  probe  metric  finds  band\n  c1     2.0 %   NO_BASELINE\n")
+        line = Line("a.md:1", "pytest", reason="needs GPUs", output=(shown, "…"))
+        assert (Place(tmp_path, {}).unrecorded(line) is None) == recorded
+
+    @each(
+        "text, wrong",
+        [
+            ("Of `b200-r1-fp4-min-latency`, `gb200-r1-fp4-*`, `b200-bos-costs-gsm8k-…`.", []),
+            ("See `b200-r1-fp4-max-latency`.", ["test: b200-r1-fp4-max-latency"]),
+            ("See `h200-r7-*`.", ["test: h200-r7-*"]),
+            ("Say `perfgate plan b200-r1`.", ["test: b200-r1"]),
+            ("```\npytest -m 'b200 and not (b201 or smoke)'\n```\n", ["marker: b201"]),
+            ("It writes `out/summary.md`.", []),
+            ("It writes `out/total-" + "summary.md`.", ["file: total-" + "summary.md"]),
+            ("Set `PERFGATE_MODELS`, `PERFGATE_PROGRAM_VLLM_SERVE`.", []),
+            ("Set `PERFGATE_" + "MODULS`.", ["variable: PERFGATE_" + "MODULS"]),
+            ("Set `gate.max_starts`, `engine.settings.mtp.layers`.", []),
+            ("Set `gate.most_starts`.", ["field: most_starts"]),
+            ("<!-- not perfgate's: launch-all.sh, b.sh -->\nCall `launch-all.sh`.", []),
+        ],
+    )
+    def test_a_name_of_nothing_is_found(self, here: Place, text: str, wrong: list[str]) -> None:
+        faults = [here.missing(name) for name in names(text, "a.md")]
+        assert [fault for fault in faults if fault] == [
+            f"a.md:{2 if text.startswith('`') else 1}: no such {one}" for one in wrong
+        ]
 
     def test_all_faults_of_all_documents_are_told(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -134,3 +134,11 @@ def test_really_without_the_gpu(capsys: Capture, monkeypatch: pytest.MonkeyPatch
     checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["gpus"]["outcome"] == "failed"
     assert checks["date"]["outcome"] == "ok"
+
+
+def test_no_character_of_a_variable_is_hidden(
+    monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
+) -> None:
+    values = {"PERFGATE_HOME": "/a\x1b[2K/b"}
+    monkeypatch.setattr("perfgate.cli.doctor.variables_set", lambda environment: values)
+    assert "\nPERFGATE_HOME=/a\\x1b[2K/b\n" in perfgate.printed("doctor")

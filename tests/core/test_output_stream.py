@@ -70,15 +70,15 @@ def test_the_streams_of_the_process_are_put_back(monkeypatch: pytest.MonkeyPatch
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     before = sys.stderr
-    with standard_streams() as streams:
+    with standard_streams() as (out_stream, _):
         print("here")
-        assert streams.failure() == ""
+        assert out_stream.problem() == ""
     assert sys.stdout is out
     assert sys.stderr is before
     assert out.getvalue() == "here\n"
 
     monkeypatch.setattr(sys, "stdout", None)  # a closed one stays replaced
-    with standard_streams() as streams:
+    with standard_streams() as (out_stream, _):
         print("into nothing")
-        assert streams.failure() == "it is closed"
+        assert out_stream.problem() == "it is closed"
     sys.stdout.write("still into nothing")

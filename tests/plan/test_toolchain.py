@@ -12,8 +12,6 @@ from perfgate.core.files.paths import repository
 from perfgate.engines.base import Engine, engine
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT
-from perfgate.plan.registered import registered
-from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import (
     BuildOverride,
     option_for,

@@ -6,15 +6,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from playing import Stage, staged
+from playing import Put, Stage
 from tables import each
 
 from perfgate.launchers.local.job import LOOK
 
 
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return staged(tmp_path_factory.mktemp("stage"))
+@pytest.fixture
+def stage(put: Put) -> Stage:
+    return put()
 
 
 SAY = ["bash", "-c", "echo said; echo worse >&2; exit 3"]
@@ -28,7 +28,6 @@ WRAPPED = {
         "--container-image=image --container-mounts=/w:/w --container-workdir /w"
     ),
     "trtllm-llmapi-launch": "",
-    "docker": "run --rm --ipc=host --gpus all -p 8000:8000 -v .:/w -w /w -e A=b image",
 }
 
 
@@ -49,8 +48,9 @@ def test_of_the_ranks_of_a_real_launcher_only_the_first_runs_the_program(
     stage: Stage, tmp_path: Path, variable: str
 ) -> None:
     for rank, said in (("0", ["said"]), ("3", [])):
-        call = ["env", f"{variable}={rank}", stage.program("trtllm-llmapi-launch"), "echo", "said"]
-        ended = stage.run(call, tmp_path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(variable, rank)
+            ended = stage.run([stage.program("trtllm-llmapi-launch"), "echo", "said"], tmp_path)
         assert (ended.status, ended.out.splitlines()) == (0, said)
 
 
@@ -83,16 +83,6 @@ def test_sbatch_runs_the_script_to_its_end_when_told_to_wait(stage: Stage, tmp_p
     assert ended.out == "Submitted batch job 4711\n"
     assert (tmp_path / "job.out").read_text() == "said\n"
     assert "worse" in (tmp_path / "job.err").read_text()
-
-
-def test_docker_exec_enters_nothing_but_runs_the_command(stage: Stage, tmp_path: Path) -> None:
-    argv = [stage.program("docker"), "exec", "-e", "A=one", "tensorrt_llm", "bash", "-c", "echo $A"]
-    assert stage.run(argv, tmp_path).out == "one\n"
-
-
-def test_docker_starts_the_entry_point_that_it_is_given(stage: Stage, tmp_path: Path) -> None:
-    argv = [stage.program("docker"), "run", "--entrypoint", "echo", "image", "said"]
-    assert stage.run(argv, tmp_path).out == "said\n"
 
 
 def test_a_launched_program_that_is_killed(stage: Stage, tmp_path: Path) -> None:

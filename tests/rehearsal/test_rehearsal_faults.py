@@ -6,7 +6,7 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.failures import FAILURES, diagnose
 from perfgate.rehearsal.faults import FAULTS, Fault, Scale, parse_fault, require_hits
-from perfgate.rehearsal.programs import healthy_log as healthy
+from perfgate.rehearsal.programs import llm_api
 
 RELEASES = [(0, 19), (1, 0), (1, 3)]
 PRINTED = [
@@ -74,8 +74,8 @@ def test_every_fault_has_a_class_of_failure_or_worse_numbers() -> None:
 @each("release", RELEASES, ids=str)
 @each("kind", PRINTED, ids=lambda kind: kind.name)
 def test_the_printed_lines_are_known_for_what_they_are(kind, release: tuple[int, int]) -> None:
-    for host, port in (("", ""), ("localhost", "8000")):
-        lines = kind.written(release, host, port).splitlines()
+    for server in (None, ("localhost", 8000)):
+        lines = kind.written("tensorrt-llm", release, server).splitlines()
         assert diagnose(enumerate(lines, start=1)).failure == kind.failure
 
 
@@ -83,8 +83,8 @@ def test_the_printed_lines_are_known_for_what_they_are(kind, release: tuple[int,
 def test_healthy_lines_in_front_do_not_hide_the_cause(
     kind, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    healthy.engine_starts("model", 8, 0.9)
+    llm_api.engine_starts("model", 8, 0.9)
     lines = capsys.readouterr().out.splitlines()
     assert diagnose(enumerate(lines, start=1)) is None
-    lines += kind.written((1, 0)).splitlines()
+    lines += kind.written("tensorrt-llm", (1, 0)).splitlines()
     assert diagnose(enumerate(lines, start=1)).failure == kind.failure

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import SHAREGPT, scenarios, serving, staged
+from playing import SHAREGPT, Stage, scenarios, serving, staged
 from sessions import tracing
 
 from perfgate.core.errors import CliDrift, InputError
@@ -59,10 +58,11 @@ def case_of(
 
 @dataclass(frozen=True)
 class Played:
-    """A release of an engine that is played for one scenario."""
+    """A release of an engine that is played for one scenario, on a stage."""
 
     case: Scenario
     version: str
+    stage: Stage
 
     @property
     def engine(self) -> Engine:
@@ -77,10 +77,9 @@ class Played:
 
     def ended(self, port: int = 8000) -> tuple[int, str]:
         """Status and class of a server that does not start."""
-        argv = self.command(port).argv
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-        assert "TensorRT" not in done.stderr
-        return done.returncode, diagnose(enumerate(done.stderr.splitlines(), start=1)).failure
+        done = self.stage.run(self.command(port).argv, self.stage.folder, NAME)
+        assert "TensorRT" not in done.err
+        return done.status, diagnose(enumerate(done.err.splitlines(), start=1)).failure
 
 
 Play = Callable[..., Played]
@@ -96,7 +95,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
         for name, value in stage.env.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("PERFGATE_SCENARIO", NAME)
-        return Played(case, version)
+        return Played(case, version, stage)
 
     yield put
     answer.cache_clear()
@@ -154,9 +153,8 @@ def test_its_release_is_told_and_what_is_rendered_is_asked_of_its_help(
 
 
 def test_a_table_of_another_release_is_found_before_a_start(play: Play) -> None:
-    case = case_of("vllm", cuda_graphs=CudaGraphs(batch_sizes=(1, 8)))
-    play(case, "0.33.0")
-    wrong = Played(case, "0.11.0")
+    played = play(case_of("vllm", cuda_graphs=CudaGraphs(batch_sizes=(1, 8))), "0.33.0")
+    wrong = replace(played, version="0.11.0")
     with pytest.raises(CliDrift) as caught:
         VLLM.verify(wrong.build, [wrong.command()], Locations())
     assert "no option --cuda-graph-sizes" in str(caught.value)
@@ -244,12 +242,12 @@ def test_a_later_release_of_sglang_tells_under_its_own_names(play: Play, tmp_pat
 
 
 def test_attention_dp_alone_ends_an_older_release_of_sglang(play: Play, tmp_path: Path) -> None:
-    play(case_of("sglang", **EAGLE), "0.4.6")
+    played = play(case_of("sglang", **EAGLE), "0.4.6")
     python = os.environ["PERFGATE_PROGRAM_SGLANG"].split()
     argv = [*python, "--model-path", MODEL, "--tp-size", "8", "--enable-dp-attention"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "AssertionError: Please set a dp-size > 1" in done.stderr
+    done = played.stage.run(argv, tmp_path, NAME)
+    assert done.status == 1
+    assert "AssertionError: Please set a dp-size > 1" in done.err
 
 
 DIED_OF = [

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playing import MIN_LATENCY, SERVED, WEIGHED, scenarios, staged
+from playing import MIN_LATENCY, SERVED, WEIGHED, Put, Stage, scenarios, staged
 from tables import each
 
 from perfgate.clients.datasets import gpqa_diamond, real_dataset, sharegpt
@@ -22,17 +22,16 @@ from perfgate.core.programs.programs import (
 from perfgate.engines.weights import model_facts
 from perfgate.rehearsal import playbook as play
 from perfgate.rehearsal.faults import Fault
-from perfgate.rehearsal.setup import LIMITS, clear, set_up, shortened
+from perfgate.rehearsal.setup import LIMITS, set_up, shortened
 
 
 @pytest.fixture
-def on_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in staged(tmp_path, fault="slow:8%").env.items():
-        monkeypatch.setenv(name, value)
-    return tmp_path
+def on_stage(put: Put) -> Stage:
+    return put(fault="slow:8%")
 
 
-def test_a_stand_in_reads_what_was_staged(on_stage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("on_stage")
+def test_a_stand_in_reads_what_was_staged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFGATE_SCENARIO", MIN_LATENCY)
     monkeypatch.setenv("PERFGATE_PROBE", "c1")
     monkeypatch.setenv("PERFGATE_START", "3")
@@ -49,7 +48,8 @@ def test_a_stand_in_reads_what_was_staged(on_stage: Path, monkeypatch: pytest.Mo
     assert found.scenario_part.documented["c1"]["output_throughput"] == pytest.approx(274.4168)
 
 
-def test_without_a_scenario_every_staged_release_is_played(on_stage: Path) -> None:
+@pytest.mark.usefixtures("on_stage")
+def test_without_a_scenario_every_staged_release_is_played() -> None:
     documented = {
         scenario.source.engine_version
         for scenario in scenarios().values()
@@ -61,17 +61,21 @@ def test_without_a_scenario_every_staged_release_is_played(on_stage: Path) -> No
 
 
 def test_a_release_that_was_asked_for_is_played_by_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in staged(tmp_path, "1.3.0").env.items():
-        monkeypatch.setenv(name, value)
+    put("1.3.0")
     monkeypatch.setenv("PERFGATE_SCENARIO", MIN_LATENCY)
     assert play.here().version == "1.3.0"
 
 
 def test_what_the_launcher_starts_others_with_is_not_played(tmp_path: Path) -> None:
     found = set_up(
-        tmp_path, scenarios().values(), engine_version=None, fault=None, seed=7, real=(SRUN, SBATCH)
+        tmp_path,
+        [scenarios()[SERVED]],
+        engine_version=None,
+        fault=None,
+        seed=7,
+        real=(SRUN, SBATCH),
     )
     for program in (SRUN, SBATCH):
         assert program.variable not in found
@@ -80,10 +84,8 @@ def test_what_the_launcher_starts_others_with_is_not_played(tmp_path: Path) -> N
     assert (tmp_path / "bin" / "mpirun").exists()
 
 
-def test_a_stand_in_on_another_node_finds_the_play_without_the_sessions_variables(
-    tmp_path: Path,
-) -> None:
-    stage = staged(tmp_path, "1.3.0")
+def test_a_stand_in_on_another_node_finds_the_play_without_the_sessions_variables(put: Put) -> None:
+    stage = put("1.3.0")
     words = [stage.program("trtllm-bench"), "--help"]
     env = {"PATH": os.environ["PATH"], "PERFGATE_SCENARIO": MIN_LATENCY}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
@@ -110,7 +112,6 @@ def test_programs_are_found_as_always() -> None:
     assert str(beside) == TENSORRT_LLM_PYTHON.find()[0]
 
 
-@pytest.mark.usefixtures("on_stage")
 @each(
     ("code", "told"),
     [
@@ -119,14 +120,16 @@ def test_programs_are_found_as_always() -> None:
         ("import tensorrt_llm; print(tensorrt_llm.__version__)", "TensorRT-LLM version: 1.0.0rc6"),
     ],
 )
-def test_the_interpreter_tells_the_played_versions(code: str, told: str) -> None:
-    argv = [*TENSORRT_LLM_PYTHON.find(), "-c", code]
-    env = {**os.environ, "PERFGATE_SCENARIO": SERVED}
-    assert told in subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+def test_the_interpreter_tells_the_played_versions(
+    on_stage: Stage, tmp_path: Path, code: str, told: str
+) -> None:
+    ended = on_stage.run([*TENSORRT_LLM_PYTHON.find(), "-c", code], tmp_path, SERVED)
+    assert told in ended.out, ended.err
 
 
-def test_every_model_is_as_its_scenario_wants_it(tmp_path: Path) -> None:
-    locations = staged(tmp_path).locations
+def test_every_model_is_as_its_scenario_wants_it(put: Put) -> None:
+    stage = put()
+    locations = stage.locations
     for scenario in scenarios().values():
         if scenario.engine.name == "tensorrt-llm":
             assert model_facts(scenario, locations)["source"] != "hub"
@@ -134,12 +137,12 @@ def test_every_model_is_as_its_scenario_wants_it(tmp_path: Path) -> None:
     assert weights is not None
     facts = model_facts(scenarios()[WEIGHED], locations)
     assert facts["shards"] == weights.shards
-    taken = sum(path.stat().st_blocks for path in tmp_path.rglob("*")) * 512
+    taken = sum(path.stat().st_blocks for path in stage.folder.rglob("*")) * 512
     assert taken < 50 * 2**20  # what looks like hundreds of gigabytes takes no space
 
 
-def test_every_dataset_is_as_the_clients_want_it(tmp_path: Path) -> None:
-    locations = staged(tmp_path).locations
+def test_every_dataset_is_as_the_clients_want_it(put: Put) -> None:
+    locations = put().locations
     assert sharegpt(locations).is_file()
     assert gpqa_diamond(locations).is_file()
     for scenario in scenarios().values():
@@ -162,14 +165,13 @@ def test_a_hang_is_found_in_seconds_and_other_engines_keep_their_limits() -> Non
     assert shortened(other) == other
 
 
-def test_only_the_play_stays_and_is_the_same_the_next_time(tmp_path: Path) -> None:
-    staged(tmp_path)
-    first = (tmp_path / "playbook.json").read_text()
-    clear(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["playbook.json"]
+def test_the_playbook_is_synthetic_and_the_same_the_next_time(tmp_path: Path) -> None:
+    cases = [scenarios()[MIN_LATENCY], scenarios()[SERVED]]
+    staged(tmp_path / "first", cases=cases)
+    first = (tmp_path / "first" / "playbook.json").read_text()
     assert json.loads(first)["perfgate_synthetic"] is True
-    staged(tmp_path)
-    assert (tmp_path / "playbook.json").read_text() == first
+    staged(tmp_path / "again", cases=cases)
+    assert (tmp_path / "again" / "playbook.json").read_text() == first
 
 
 @each(

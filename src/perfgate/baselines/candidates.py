@@ -168,14 +168,8 @@ def _read(path: Path) -> Baseline:
     try:
         return read(path)
     except InputError as error:
-        raise InputError(
-            error.problem,
-            file=error.file,
-            field=error.field,
-            found=error.found,
-            expected=error.expected,
-            hint="delete the candidate and record its runs again: perfgate baseline record RUN …",
-        ) from error
+        hint = "delete the candidate and record its runs again: perfgate baseline record RUN …"
+        raise InputError(**{**error.arguments, "hint": hint}) from error
 
 
 def refuse_copies(name: str, starts: Sequence[tuple[str, BaselineRun]]) -> None:

@@ -99,13 +99,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = verb_first(sys.argv[1:] if argv is None else argv)
     leaving: SystemExit | None = None
-    with standard_streams() as streams:
+    with standard_streams() as (out, _):
         try:
             status = _status(words)
         except SystemExit as error:  # argparse, after a help or wrong usage
             leaving = error
-        if failure := streams.failure():
-            print(f"perfgate: standard output cannot be written: {failure}", file=sys.stderr)
+        if problem := out.problem():
+            print(f"perfgate: standard output cannot be written: {problem}", file=sys.stderr)
             return ExitStatus.UNWRITABLE
     if leaving is not None:
         raise leaving

@@ -135,16 +135,9 @@ def print_template(
         values: that it shows.
         filters: of its own, by name.
     """
-    import jinja2  # takes longer than all of --help
+    from perfgate.reports.templating import environment  # takes longer than all of --help
 
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=jinja2.select_autoescape(["html"]),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    templates = environment(Path(__file__).with_name("templates"))
     templates.globals["table"] = table
     templates.filters.update(filters)
     print(templates.get_template(name).render(values), end="")

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import FileIO, TextIOWrapper
 from typing import Any, TextIO, cast
 
@@ -46,6 +45,11 @@ class OutputStream:
         """Write what is buffered, or drop it."""
         self._try(self._stream.flush)
 
+    def problem(self) -> str:
+        """Why it could not be written; empty if it could, or its reader left."""
+        self.flush()
+        return "" if self.failure is None else str(self.failure.strerror)
+
     def restore(self) -> None:
         """Let the other stream be as it was."""
         self.flush()
@@ -72,19 +76,6 @@ class OutputStream:
             self._stream.flush()
 
 
-@dataclass(frozen=True)
-class StandardStreams:
-    """Standard output and standard error of this process, while they cannot fail."""
-
-    out: OutputStream
-    err: OutputStream
-
-    def failure(self) -> str:
-        """Why standard output could not be written; empty if it could, or its reader left."""
-        self.out.flush()
-        return "" if self.out.failure is None else str(self.out.failure.strerror)
-
-
 def occupy_standard_descriptors() -> None:
     """Let closed descriptors 0, 1 and 2 lead nowhere.
 
@@ -105,7 +96,7 @@ def _lead_nowhere(number: int) -> None:
 
 
 @contextmanager
-def standard_streams() -> Iterator[StandardStreams]:
+def standard_streams() -> Iterator[tuple[OutputStream, OutputStream]]:
     """Standard output and standard error cannot fail while the block runs.
 
     One that was closed stays replaced: much code takes for granted that there is one.
@@ -115,7 +106,7 @@ def standard_streams() -> Iterator[StandardStreams]:
     out, err = OutputStream(sys.stdout, 1), OutputStream(sys.stderr, 2)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
     try:
-        yield StandardStreams(out, err)
+        yield out, err
     finally:
         out.restore()
         err.restore()

@@ -53,7 +53,7 @@ MEANINGS: Mapping[Verdict, str] = {
 }
 
 # A proved loss must not hide behind a failed sibling; an improvement shows only if all is well.
-_FROM_WORST = (
+FROM_WORST = (
     Verdict.REGRESSION,
     Verdict.ERROR,
     Verdict.NOT_COMPARABLE,
@@ -189,7 +189,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     Raises:
         ValueError: no verdict is given: an empty group has not passed.
     """
-    return min(verdicts, key=_FROM_WORST.index)
+    return min(verdicts, key=FROM_WORST.index)
 
 
 def counted(number: int, noun: str) -> str:

@@ -6,6 +6,7 @@ cache, DeepGEMM, and that compiled by NVCC raise the throughput; batches without
 and a BOS before the prompt the score. How much is invented.
 """
 
+import math
 from collections.abc import Mapping
 
 from perfgate.core.metrics import is_accuracy
@@ -25,8 +26,8 @@ _SHAREGPT = (219.171, 200.813)  # ISL and OSL, GPUStack H200 lab, "Choosing the 
 _QUESTIONS = {"gsm8k": 1319, "gpqa_diamond": 198}
 _SCORES = {"gsm8k": 0.95, "gpqa_diamond": 0.68}
 _SCORE_WITH_8_BIT_KV = -0.001  # "drop less than 1%", DeepSeek-V3 example, "FP8 KV Cache and MLA"
-
 _SCORE_WITH_BOS = -0.04  # "leads to accuracy regression", quick start recipe
+_AROUND = ", says a mock program of perfgate"
 
 
 def scenario_part(scenario: Scenario, release: str, imitated: str | None = None) -> ScenarioPart:
@@ -84,11 +85,9 @@ def _documented(
             for name, value in values.items()
             if not is_accuracy(name) and value.concurrency in (None, point.concurrency)
         }
-    for task in scenario.accuracy:
-        begins = f"accuracy:{task.task}:"
-        found[task.task] = {
-            name: value.value for name, value in values.items() if name.startswith(begins)
-        }
+    for task in (one.task for one in scenario.accuracy):
+        scores = (name for name in values if name.startswith(f"accuracy:{task}:"))
+        found[task] = {name: values[name].value for name in scores}
     return found
 
 
@@ -101,13 +100,11 @@ def _common_score(scenario: Scenario) -> float:
 
 def _replies(scenario: Scenario) -> dict[str, str]:
     """Documented answers, of several the first; where only parts are known, words around them."""
-    found = {}
-    for answer in scenario.smoke.answers if scenario.smoke else ():
-        if answer.texts:
-            found[answer.prompt] = answer.texts[0]
-        elif answer.contains:
-            found[answer.prompt] = f"{', '.join(answer.contains)}, says a mock program of perfgate"
-    return found
+    return {
+        one.prompt: one.texts[0] if one.texts else f"{', '.join(one.contains)}{_AROUND}"
+        for one in (scenario.smoke.answers if scenario.smoke else ())
+        if one.texts or one.contains
+    }
 
 
 def _guess(scenario: Scenario) -> Guess:
@@ -116,25 +113,24 @@ def _guess(scenario: Scenario) -> Guess:
         speed *= _FP8_SHARE
     settings = scenario.engine.settings
     tokens = _TOKENS_PER_STEP.get(settings.mtp.layers if settings.mtp else 0, 2.6)
-    throughput, tpot = 1.0, 1.0
-    if settings.chunked_context:
-        tpot *= 0.94
-        load, chunk = scenario.workload, settings.max_num_tokens
-        if load is not None and chunk is not None and chunk < (load.isl or 0):
-            throughput, tpot = 0.93 * throughput, 0.84 * tpot
-    if settings.cuda_graphs is not None and settings.cuda_graphs.padding is False:
-        throughput *= 0.85
-    if _has_8_bit_kv(scenario):
-        throughput *= 1.08
-    if scenario.environment.get("TRTLLM_DG_ENABLED") == "0":
-        throughput *= 0.85
-    elif scenario.environment.get("TRTLLM_DG_JIT_USE_NVCC") == "1":
-        throughput *= 1.03
+    load, chunk = scenario.workload, settings.max_num_tokens
+    is_cut = load is not None and chunk is not None and chunk < (load.isl or 0)
+    graphs, environment = settings.cuda_graphs, scenario.environment
+    is_without_gemm = environment.get("TRTLLM_DG_ENABLED") == "0"
+    # Whether it holds, and what it does to the throughput and to the time per token.
+    effects = (
+        (settings.chunked_context, 1.0, 0.94),
+        (settings.chunked_context and is_cut, 0.93, 0.84),
+        (graphs is not None and graphs.padding is False, 0.85, 1.0),
+        (_has_8_bit_kv(scenario), 1.08, 1.0),
+        (is_without_gemm, 0.85, 1.0),
+        (not is_without_gemm and environment.get("TRTLLM_DG_JIT_USE_NVCC") == "1", 1.03, 1.0),
+    )
     return Guess(
         user_speed=speed * tokens**0.85,  # drafting takes a part of what it gains
         knee=knee * max(1, scenario.hardware.gpus),
-        throughput=throughput,
-        tpot=tpot,
+        throughput=math.prod((more for holds, more, _ in effects if holds), start=1.0),
+        tpot=math.prod((longer for holds, _, longer in effects if holds), start=1.0),
         tokens_per_step=tokens,
     )
 

@@ -15,19 +15,21 @@ _GPQA_QUESTIONS = 198
 _CONVERSATIONS = 1200
 # File of a checkout of TensorRT-LLM → what plays it.
 _SOURCES = {
-    "benchmarks/cpp/prepare_dataset.py": "datasets:main",
-    "examples/pytorch/quickstart_advanced.py": "examples:quickstart_advanced",
-    "examples/llm-api/quickstart_advanced.py": "examples:quickstart_advanced",
-    "examples/gpqa_llmapi.py": "examples:gpqa_llmapi",
+    "benchmarks/cpp/prepare_dataset.py": "offline:prepare_dataset",
+    "examples/pytorch/quickstart_advanced.py": "offline:quickstart_advanced",
+    "examples/llm-api/quickstart_advanced.py": "offline:quickstart_advanced",
+    "examples/gpqa_llmapi.py": "evaluations:gpqa_llmapi",
 }
+_CONFIG = """{"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", \
+"num_hidden_layers": 61, "num_nextn_predict_layers": 1, "torch_dtype": "bfloat16", \
+"perfgate_synthetic": true}"""
 _SPREAD = 0.4  # largest deviation of a prompt's length from the mean, as a fraction
 
 
 def models(folder: Path, scenarios: Iterable[Scenario]) -> None:
     """A folder for each model, with files of the right names and sizes that take no space."""
     found: dict[str, Model] = {}
-    for scenario in scenarios:
-        model = scenario.model
+    for model in (scenario.model for scenario in scenarios):
         name = model.folder or model.name.rpartition("/")[2]
         # Not every scenario of a model says all that is known of it.
         earlier = found.get(name, model)
@@ -48,17 +50,9 @@ def _model(place: Path, model: Model) -> None:
     for name in names:
         with (place / name).open("wb") as file:
             file.truncate(size)
-    config = {
-        "architectures": ["DeepseekV3ForCausalLM"],
-        "model_type": "deepseek_v3",
-        "num_hidden_layers": 61,
-        "num_nextn_predict_layers": 1,
-        "torch_dtype": "bfloat16",
-        "perfgate_synthetic": True,
-    }
-    _json(place / "config.json", config)
     weights = {f"model.layers.{number}.weight": name for number, name in enumerate(names)}
     index = {"metadata": {"total_size": size * shards}, "weight_map": weights}
+    (place / "config.json").write_text(_CONFIG)
     _json(place / "model.safetensors.index.json", index)
     asked = (model.quantization or {}).items()
     quantization = {key: value for key, value in asked if value != NOT_QUANTIZED}
@@ -71,7 +65,7 @@ def _model(place: Path, model: Model) -> None:
 
 def datasets(folder: Path, scenarios: Iterable[Scenario]) -> None:
     """What people bring themselves: real prompts, conversations, questions; all made up here."""
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gpqa").mkdir(parents=True, exist_ok=True)
     for scenario in scenarios:
         load = scenario.workload
         if load is not None and load.dataset == "real":
@@ -80,9 +74,8 @@ def datasets(folder: Path, scenarios: Iterable[Scenario]) -> None:
         if load is not None and load.dataset == "sharegpt":
             _sharegpt(folder / SHAREGPT)
         if any(task.task == "gpqa_diamond" for task in scenario.accuracy):
-            _gpqa(folder / GPQA)
-            (folder / "gpqa").mkdir(exist_ok=True)
-            _gpqa(folder / "gpqa" / GPQA)
+            for path in (folder / GPQA, folder / "gpqa" / GPQA):
+                _gpqa(path)
             (folder / "gpqa" / "README.md").write_text("Made up by perfgate's rehearsal.\n")
 
 
@@ -91,15 +84,13 @@ def _real(path: Path, requests: int, isl: int, osl: int) -> None:
     with path.open("w") as file:
         for number in range(requests):
             # Pairs deviate to both sides by as much; an odd one out has the mean.
-            step = number // 2 + 1
-            share = _SPREAD * step / (requests // 2 + 1) * (1 if number % 2 else -1)
-            if requests % 2 and number == requests - 1:
-                share = 0.0
-            tokens = isl + int(share * isl)
+            is_odd_one_out = requests % 2 and number == requests - 1
+            step = 0 if is_odd_one_out else (number // 2 + 1) * (1 if number % 2 else -1)
+            share = _SPREAD * step / (requests // 2 + 1)
             request = {
                 "task_id": number,
                 "prompt": f"made-up prompt {number} " + "word " * (number + 1),
-                "input_ids": [1 + place % 9 for place in range(tokens)],
+                "input_ids": [1 + place % 9 for place in range(isl + int(share * isl))],
                 "output_tokens": osl + int(share * osl),
             }
             file.write(json.dumps(request) + "\n")

@@ -3,6 +3,7 @@
 They are told in ``faults.toml``, with the lines that the programs then print.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +15,7 @@ from msgspec import Struct, toml
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 
+Address = tuple[str, int]  # host and port
 Place = Literal["engine", "options", "client", "answers", "text", "numbers"]
 
 
@@ -65,41 +67,27 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
         """How it is asked for."""
         return self.name if self.unit is None else f"{self.name}:{_EXAMPLES[self.unit]}"
 
-    def written(
-        self,
-        release: tuple[int, ...],
-        host: str = "",
-        port: str = "",
-        engine: str = "tensorrt-llm",
-    ) -> str:
+    def written(self, engine: str, release: tuple[int, ...], server: Address | None = None) -> str:
         """What the engine writes to standard error when this ends it; empty: nothing.
 
         Args:
-            release: numbers of the engine's release.
-            host: where the server listens; empty: it is no server.
-            port: likewise.
             engine: whose program it is.
+            release: numbers of the engine's release.
+            server: where it listens; None: the program is no server.
         """
+        host, port = server or ("", 0)
         for lines in self.lines:
-            if (
-                lines.engine == engine
-                and lines.since <= release
-                and lines.server in (None, bool(port))
-            ):
+            is_asked = lines.engine == engine and lines.server in (None, server is not None)
+            if is_asked and lines.since <= release:
                 return lines.text.format(host=host, port=port)
         return ""
 
 
-class _File(Struct):
-    """The file of faults."""
-
-    fault: tuple[FaultKind, ...]
-
-
 _DEADLY = "cuda_error"  # what a control dies of
 _EXAMPLES = {"%": "8%", "pp": "2pp", "factor": "SCENARIO:METRIC=0.5"}
-_FILE = Path(__file__).with_name("faults.toml")
-FAULTS = {kind.name: kind for kind in toml.decode(_FILE.read_bytes(), type=_File).fault}
+_FILE = Path(__file__).with_suffix(".toml").read_bytes()
+_KINDS = toml.decode(_FILE, type=dict[str, tuple[FaultKind, ...]])["fault"]
+FAULTS = {kind.name: kind for kind in _KINDS}
 
 
 @dataclass(frozen=True)
@@ -171,11 +159,7 @@ def parse_fault(text: str) -> Fault:
         return Fault(name)
     if kind.unit == "factor":
         return Fault(name, scales=tuple(_scale(one, text) for one in written.split(",")))
-    number = written.removesuffix(kind.unit).strip()
-    try:
-        value = float(number) / 100
-    except ValueError:
-        raise _refused(f"{name} needs a number and {kind.unit}", text) from None
+    value = _number(written.removesuffix(kind.unit)) / 100
     if not written.endswith(kind.unit) or not 0 < value < 1:
         raise _refused(f"{name} needs a number above 0 and below 100, and {kind.unit}", text)
     return Fault(name, value)
@@ -207,13 +191,17 @@ def require_hits(fault: Fault, scenarios: Collection[tuple[str, str]]) -> None:
 def _scale(written: str, text: str) -> Scale:
     left, _, factor = written.rpartition("=")
     where, _, metric = left.strip().partition(":")
-    try:
-        value = float(factor)
-    except ValueError:
-        value = 0.0
+    value = _number(factor)
     if not where or not metric or not 0 < value < float("inf"):
         raise _refused("scale needs SCENARIO:METRIC=FACTOR, the factor above 0", text)
     return Scale(where, metric, value)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _refused(problem: str, text: str) -> InputError:

@@ -1,10 +1,8 @@
 """Options: a command line, read as the real program of the played release reads it.
 
-What is known comes from a recorded page (`recorded_pages`); the help page, the checks of kinds,
+What is known comes from a recorded page (`recorded_pages`). The help page, the checks of kinds,
 choices and what is required, the messages and the status 2 are those of the library that the real
-program uses: argparse itself, or click as it is imitated here. click is no dependency of perfgate;
-what it does that no scenario meets is left out: prompts, variables of the environment, short
-options that are joined, a number of values above one.
+program uses: click or argparse.
 
 A mock program for another program takes three steps:
 
@@ -17,17 +15,19 @@ A mock program for another program takes three steps:
 3. a line in `setup`, which puts it in place (or in `fake_files`, where it is a script).
 """
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
 from perfgate.engines.definitions import OptionDefinition, Options
-from perfgate.rehearsal.playbook import Playbook, announce, banner, end, here
+from perfgate.rehearsal.playbook import Playbook, announce, banner, end, here, say
 from perfgate.rehearsal.recorded_pages import label
 from perfgate.rehearsal.recorded_pages import read as read_page
+
+if TYPE_CHECKING:  # each is imported by the programs that need it: mock programs start often
+    import click
 
 # What --help and the command line lose with the fault cli_drift_help: options always in use.
 _GONE = {
@@ -35,8 +35,8 @@ _GONE = {
     *("--model_dir", "--data_dir"),
 }
 _BY_CLICK = {"trtllm-bench", "trtllm-serve", "trtllm-eval", "prepare_dataset.py"}
-_BOOLEANS = {"true", "t", "1", "yes", "y", "on", "false", "f", "0", "no", "n", "off"}
-_TYPES = {"integer": int, "number": float}
+_TYPES: Mapping[str, type] = {"integer": int, "number": float, "boolean": bool}
+_T = TypeVar("_T", int, float, str)
 
 
 @dataclass(frozen=True)
@@ -45,59 +45,35 @@ class GivenOptions:
 
     Attributes:
         options: what the program knows.
-        values: name of an option → its words; ``()`` for a flag that was given.
-        words: arguments that belong to no option.
+        values: name of an option or argument that was given → its value, or several.
         command: the subcommand; empty: the program has none.
         rest: what follows it.
     """
 
     options: Options
-    values: Mapping[str, tuple[str, ...]]
-    words: tuple[str, ...] = ()
+    values: Mapping[str, Any]
     command: str = ""
     rest: tuple[str, ...] = ()
 
     def has(self, spelling: str) -> bool:
-        """Whether the option was given."""
-        return bool(self._names(spelling) & self.values.keys())
+        """Whether the option was given, and not switched off."""
+        return self.values.get(self._name(spelling), False) is not False
 
     def all(self, spelling: str) -> tuple[str, ...]:
         """The words of an option; none where it was not given."""
-        return next((self.values[name] for name in self._names(spelling) & self.values.keys()), ())
+        found = self.values.get(self._name(spelling), ())
+        return tuple(map(str, found if isinstance(found, list | tuple) else (found,)))
 
-    def text(self, spelling: str, default: str = "") -> str:
-        """The value of an option, or its default as the page tells it, or `default`."""
-        found = self.all(spelling)
-        if found:
-            return found[-1]
-        told = [self.options[name].default for name in self._names(spelling)]
-        return str(told[0]) if told and isinstance(told[0], str | int | float) else default
+    def get(self, spelling: str, default: _T) -> _T:
+        """The value of an option, or its default as the page tells it, or `default`; its type."""
+        words, name = self.all(spelling), self._name(spelling)
+        if not words and name:
+            told = self.options[name].default
+            words = (str(told),) if isinstance(told, str | int | float) else ()
+        return type(default)(words[-1]) if words else default
 
-    def integer(self, spelling: str, default: int) -> int:
-        return int(self.text(spelling, str(default)))
-
-    def number(self, spelling: str, default: float) -> float:
-        return float(self.text(spelling, str(default)))
-
-    def _names(self, spelling: str) -> set[str]:
-        return {name for name, option in self.options.items() if spelling in option.options}
-
-
-@dataclass(frozen=True)
-class Syntax:
-    """What one program accepts.
-
-    Attributes:
-        program: its name, with its subcommands.
-        options: by name.
-        subcommands: names of its subcommands.
-        drifted: it refuses the last option it is given, although its help page lists it.
-    """
-
-    program: str
-    options: Options
-    subcommands: tuple[str, ...] = ()
-    drifted: bool = False
+    def _name(self, spelling: str) -> str:
+        return next((name for name, one in self.options.items() if spelling in one.options), "")
 
 
 def started(
@@ -127,46 +103,44 @@ def read(
         argv: its arguments.
         engine: see `started`.
     """
-    by_click = program.split()[0] in _BY_CLICK
-    return (read_as_click if by_click else read_as_argparse)(
-        played(playbook, program, engine=engine), argv
-    )
+    options, subcommands = _played(playbook, program)
+    fault = playbook.fault_at("engine") if engine else None
+    if fault == "cli_drift_help":
+        options = {name: one for name, one in options.items() if not _GONE & set(one.options)}
+    if fault == "cli_drift" and "--help" not in argv:  # the last option is refused all the same
+        known = {word: name for name, one in options.items() for word in one.spellings}
+        given = [known[one] for word in argv if (one := word.partition("=")[0]) in known]
+        options = {name: one for name, one in options.items() if name not in given[-1:]}
+    if program.split()[0] in _BY_CLICK:
+        return _read_as_click(program, options, argv, subcommands)
+    return read_as_argparse(program, options, argv)
 
 
-def played(playbook: Playbook, program: str, *, engine: bool = False) -> Syntax:
-    """What `program` accepts at the played release; ends the program if that has none such.
+def _played(playbook: Playbook, program: str) -> tuple[Options, Sequence[str]]:
+    """Options and subcommands of `program` at the played release; ends if there is none such.
 
     While nobody says which scenario it is for, what any of the releases knows is known.
     """
     pages: dict[str, Options] = {}
-    commands: dict[str, None] = {}
+    commands: set[str] = set()
     for version, programs in reversed(list(playbook.releases.items())):
         name = programs.get(program)
         if name is not None and name not in pages:
-            pages[name] = read_page(name).options(program)
+            pages[name] = read_page(name).programs[program]
             announce_page(program, version, name)
-        begins = f"{program} "
-        commands |= dict.fromkeys(
-            one.removeprefix(begins) for one in programs if one.startswith(begins)
-        )
+        below = (one.split(f"{program} ", 1)[1] for one in programs if f"{program} " in one)
+        commands |= {one for one in below if " " not in one}
     if not pages:
         end(f"{playbook.engine} {' and '.join(playbook.releases)} has no {program}")
     options = next(iter(pages.values())) if len(pages) == 1 else _any_of(pages.values())
-    fault = playbook.fault_at("engine") if engine else None
-    if fault == "cli_drift_help":
-        options = {name: one for name, one in options.items() if not _GONE & set(one.options)}
-    subcommands = tuple(sorted(name for name in commands if " " not in name))
-    return Syntax(program, options, subcommands, drifted=fault == "cli_drift")
+    return options, sorted(commands)
 
 
 def announce_page(program: str, version: str, name: str) -> None:
     """Say on standard error that a release is played from the page of another."""
     if label(name) != version:
-        print(
-            f"perfgate rehearsal: no option page of {version} is recorded: {program} has the "
-            f"options of {label(name)}",
-            file=sys.stderr,
-        )
+        of = f"{program} has the options of {label(name)}"
+        say(f"no option page of {version} is recorded: {of}")
 
 
 def _any_of(pages: Iterable[Options]) -> Options:
@@ -183,186 +157,80 @@ def _any_of(pages: Iterable[Options]) -> Options:
     return found
 
 
-def read_as_argparse(syntax: Syntax, argv: Sequence[str]) -> GivenOptions:
-    """Read `argv` with argparse itself: its abbreviations and messages."""
-    from argparse import SUPPRESS, ArgumentParser  # half of the programs start faster without it
+def read_as_argparse(program: str, options: Options, argv: Sequence[str]) -> GivenOptions:
+    """Read `argv` with argparse: its abbreviations and messages."""
+    from argparse import SUPPRESS, ArgumentParser
 
-    parser = ArgumentParser(prog=syntax.program.split()[0])
-    for name, option in syntax.options.items():
+    parser = ArgumentParser(prog=program.split()[0])
+    for name, option in options.items():
         if option.kind == "argument":
             parser.add_argument(name)
             continue
-        parser.add_argument(*option.options, dest=name, default=SUPPRESS, **_settings(option))
+        place: dict[str, Any] = {"dest": name, "default": SUPPRESS}
+        settings: dict[str, Any] = {"action": "store_true"}
+        if option.kind != "flag":
+            kind = int if option.kind == "integer" else float if option.kind == "number" else str
+            settings = {"type": kind, "choices": [kind(one) for one in option.choices] or None}
+            settings |= {"nargs": "+"} if option.many else {}
+            settings |= {"action": "append"} if option.repeated else {}
+        parser.add_argument(*option.options, **place, **settings, required=option.required)
         shown = [word for word in option.off if word not in option.hidden]
         for words, told in ((shown, None), (option.hidden, SUPPRESS)):
             if words:
-                parser.add_argument(
-                    *words, dest=name, default=SUPPRESS, action="store_false", help=told
-                )
-    found = vars(parser.parse_args(argv))
-    if syntax.drifted and found:
-        parser.error(f"unrecognized arguments: {syntax.options[next(reversed(found))].options[0]}")
-    words = tuple(
-        found.pop(name) for name, option in syntax.options.items() if option.kind == "argument"
-    )
-    values = {name: _words(value) for name, value in found.items() if value is not False}
-    return GivenOptions(syntax.options, values, words)
+                parser.add_argument(*words, **place, action="store_false", help=told)
+    return GivenOptions(options, vars(parser.parse_args(argv)))
 
 
-def _settings(option: OptionDefinition) -> dict[str, Any]:
-    settings: dict[str, Any] = {"required": option.required}
-    if option.kind == "flag":
-        return {**settings, "action": "store_true"}
-    kind = _TYPES.get(option.kind, str)
-    settings |= {"type": kind, "choices": [kind(one) for one in option.choices] or None}
-    if option.many:
-        settings["nargs"] = "+"
-    if option.repeated:
-        settings["action"] = "append"
-    return settings
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if value is True:
-        return ()
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-
-
-def read_as_click(syntax: Syntax, argv: Sequence[str]) -> GivenOptions:
-    """Read `argv`; ends the program as click does, with its checks, messages and status."""
-    values: dict[str, tuple[str, ...]] = {}
-    words: list[str] = []
-    last, left = "", list(argv)
-    while left:
-        word = left.pop(0)
-        if word == "--":
-            words += left
-            left = []
-        elif word.startswith("-") and word != "-":
-            last = _take(syntax, word, left, values)
-        else:
-            words.append(word)
-            if syntax.subcommands:
-                break
-    if syntax.drifted and last:
-        _wrong(syntax, f"No such option: {last}")
-    return _checked(syntax, values, words, left)
-
-
-def _take(syntax: Syntax, word: str, left: list[str], values: dict[str, tuple[str, ...]]) -> str:
-    """Put the option `word` and its value, which may be the first of `left`, into `values`.
-
-    Returns:
-        How the option was spelled.
-    """
-    spelling, equals, value = word.partition("=")
-    if spelling == "--help":
-        _show_help(syntax)
-    known = {one: name for name, option in syntax.options.items() for one in option.spellings}
-    if spelling not in known:
-        _wrong(syntax, f"No such option: {spelling}{_near(spelling, known)}")
-    name = known[spelling]
-    option = syntax.options[name]
-    if option.kind == "flag":
-        if equals:
-            _wrong(syntax, f"Option '{spelling}' does not take a value.")
-        values.pop(name, None)
-        if spelling not in option.off:
-            values[name] = ()
-        return spelling
-    if not equals and not left:
-        _wrong(syntax, f"Option '{spelling}' requires an argument.")
-    before = values.get(name, ()) if option.repeated else ()
-    values[name] = (*before, value if equals else left.pop(0))
-    return spelling
-
-
-def _checked(
-    syntax: Syntax, values: dict[str, tuple[str, ...]], words: list[str], left: list[str]
+def _read_as_click(
+    program: str, options: Options, argv: Sequence[str], subcommands: Sequence[str]
 ) -> GivenOptions:
-    for name, option in syntax.options.items():
-        spelled = " / ".join(f"'{one}'" for one in option.options)
-        for value in values.get(name, ()):
-            problem = _problem(option, value)
-            if problem:
-                _wrong(syntax, f"Invalid value for {spelled}: {problem}")
-        if option.required and option.kind != "argument" and name not in values:
-            _wrong(syntax, f"Missing option {spelled}.")
-    if syntax.subcommands:
-        command = next(iter(words), "")
-        if not command:
-            _wrong(syntax, "Missing command.")
-        if command not in syntax.subcommands:
-            _wrong(syntax, f"No such command '{command}'.")
-        return GivenOptions(syntax.options, values, (), command, tuple(left))
-    arguments = _arguments(syntax)
-    if len(words) < len(arguments):
-        _wrong(syntax, f"Missing argument '{arguments[len(words)]}'.")
-    if len(words) > len(arguments):
-        extra = words[len(arguments) :]
-        plural = "s" if len(extra) > 1 else ""
-        _wrong(syntax, f"Got unexpected extra argument{plural} ({' '.join(extra)})")
-    return GivenOptions(syntax.options, values, tuple(words))
+    """Read `argv` with click: its checks and messages; what follows a subcommand is left."""
+    import click
+    from click.core import ParameterSource
 
+    def context(**_: Any) -> click.Context:
+        return click.get_current_context()
 
-def _problem(option: OptionDefinition, value: str) -> str | None:
-    if option.choices:
-        listed = ", ".join(map(repr, option.choices))
-        return None if value in option.choices else f"{value!r} is not one of {listed}."
-    if option.kind == "boolean":
-        return None if value.lower() in _BOOLEANS else f"{value!r} is not a valid boolean."
-    kind = _TYPES.get(option.kind, str)
+    parameters = {name: _parameter(option) for name, option in options.items()}
+    if subcommands:
+        anything = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+        left = {**anything, "allow_extra_args": True, "help_option_names": []}
+        below = {
+            name: click.Command(name, context_settings=left, callback=context)
+            for name in subcommands
+        }
+        command: click.Command = click.Group(commands=below, no_args_is_help=False)
+    else:
+        command = click.Command(None, callback=context)
+    command.params = list(parameters.values())
     try:
-        kind(value)
-    except ValueError:
-        return f"{value!r} is not a valid {kind.__name__.replace('int', 'integer')}."
-    return None
+        found = command.main(list(argv), program, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    if isinstance(found, int):  # a help page was shown
+        raise SystemExit(found)
+    own = found.parent or found
+    values = {
+        name: own.params[one.name]
+        for name, one in parameters.items()
+        if own.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
+    }
+    return GivenOptions(options, values, found.info_name or "", tuple(found.args))
 
 
-def _near(spelling: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches  # as above
+def _parameter(option: OptionDefinition) -> "click.Parameter":
+    import click
 
-    found = sorted(get_close_matches(spelling, list(known)))
-    if len(found) > 1:
-        return f" (Possible options: {', '.join(found)})"
-    return f" Did you mean {found[0]}?" if found else ""
-
-
-def _wrong(syntax: Syntax, message: str) -> NoReturn:
-    print(
-        f"Usage: {_usage(syntax)}\nTry '{syntax.program} --help' for help.\n\nError: {message}",
-        file=sys.stderr,
-    )
-    raise SystemExit(2)
-
-
-def _usage(syntax: Syntax) -> str:
-    commands = ["COMMAND [ARGS]..."] if syntax.subcommands else []
-    return " ".join([syntax.program, "[OPTIONS]", *_arguments(syntax), *commands])
-
-
-def _arguments(syntax: Syntax) -> list[str]:
-    return [one.options[0].upper() for one in syntax.options.values() if one.kind == "argument"]
-
-
-def _show_help(syntax: Syntax) -> NoReturn:
-    lines = [f"Usage: {_usage(syntax)}", "", "Options:"]
-    for option in syntax.options.values():
-        if option.kind == "argument":
-            continue
-        spelled = ", ".join(sorted(option.options, key=len))
-        off = f" / {', '.join(option.off)}" if option.off else ""
-        taken = "" if option.kind == "flag" else f" {_metavar(option)}"
-        mark = f"  :tag:`{option.status}`" if option.status else ""  # as TensorRT-LLM's help has it
-        lines.append(f"  {spelled}{off}{taken}{mark}")
-    lines.append("  --help  Show this message and exit.")
-    if syntax.subcommands:
-        lines += ["", "Commands:", *(f"  {name}" for name in syntax.subcommands)]
-    print("\n".join(lines))
-    raise SystemExit(0)
-
-
-def _metavar(option: OptionDefinition) -> str:
-    if option.choices:
-        return f"[{'|'.join(option.choices)}]"
-    return {"integer": "INTEGER", "number": "FLOAT", "boolean": "BOOLEAN"}.get(option.kind, "TEXT")
+    if option.kind == "argument":
+        return click.Argument(option.options)
+    name = option.options[0].strip("-").replace("-", "_")
+    spelled = [name, "/".join((option.options[0], *option.off)), *option.options[1:]]
+    settings: dict[str, Any] = {"required": option.required, "multiple": option.repeated}
+    if option.kind == "flag":
+        settings["is_flag"] = True
+    else:
+        kind = _TYPES.get(option.kind, str)
+        settings["type"] = click.Choice(option.choices) if option.choices else kind
+    # As TensorRT-LLM's help has it.
+    return click.Option(spelled, **settings, help=option.status and f":tag:`{option.status}`")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from msgspec import Struct, ValidationError, field, json
+from msgspec import Struct, field, json
 
-from perfgate.rehearsal.faults import FAULTS, Fault, Place
+from perfgate.rehearsal.faults import FAULTS, Address, Fault, Place
 from perfgate.rehearsal.synthetic_metrics import (
     Guess,
     Load,
@@ -33,7 +33,6 @@ SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a mock progr
 REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"  # names the file that mock programs read
 
 _MAIN = "tensorrt-llm"
-_SLOWER = ("slow", "slow_host", "slow_no_control")
 _COMMON_SCORE = 0.9  # where no score is documented
 
 
@@ -97,6 +96,7 @@ class Playbook:
         version: release that this program imitates.
         releases: releases that it may be asked for while nobody says for which scenario, oldest
             first; else only that one. Of each: program → name of its recorded page.
+        engines: of which programs are played.
         fault: what is to go wrong with this start; None: nothing.
         seed: of all made-up numbers.
         scenario: id; empty when nobody said.
@@ -109,6 +109,7 @@ class Playbook:
     engine: str
     version: str
     releases: Mapping[str, Mapping[str, str]]
+    engines: tuple[str, ...]
     fault: Fault | None
     seed: int
     scenario: str
@@ -123,36 +124,40 @@ class Playbook:
 
     def fault_at(self, place: Place) -> str | None:
         """Name of the fault that hits a program of this place; None: it goes well."""
-        if self.fault is None or self.fault.kind.place != place:
-            return None
-        return self.fault.name
+        return self.fault.name if self.fault and self.fault.kind.place == place else None
 
-    def inject_engine_fault(self, host: str = "", port: str = "") -> None:
+    def inject_engine_fault(self, server: Address | None = None) -> None:
         """End the program that holds the engine, if that is the fault; else nothing happens.
 
         Args:
-            host: where the server listens; empty: the program is no server.
-            port: likewise. A program without a server meets with `request_too_long` here too.
+            server: where it listens; None: the program is no server, and meets with
+                `request_too_long` here too.
         """
-        name = self.fault_at("engine") or (None if port else self.fault_at("answers"))
+        name = self.fault_at("engine") or (None if server else self.fault_at("answers"))
         if name is None or name.startswith("cli_drift"):  # options see to that
             return
         sys.stdout.flush()
         if name == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        written = FAULTS[name].written(self.numbers, host, port, self.engine)
+        written = FAULTS[name].written(self.engine, self.numbers, server)
         print(written, end="", file=sys.stderr, flush=True)
         raise SystemExit(1)
 
     def inject_client_fault(self) -> str | None:
         """Name of the fault that hits the measuring program; never returns when it is to hang."""
         name = self.fault_at("client")
-        if name == "hang":
-            sys.stdout.flush()
-            sys.stderr.flush()
-            while True:
-                time.sleep(3600)
+        sys.stdout.flush()
+        while name == "hang":
+            time.sleep(3600)
         return name
+
+    def completed(self, asked: int) -> int:
+        """How many of the requests asked are completed: with fault ``partial`` not all."""
+        return asked - max(1, asked // 20) if self.fault_at("client") == "partial" else asked
+
+    def halved(self, content: str) -> str:
+        """What a program writes; with fault ``truncated`` only its first half."""
+        return content[: len(content) // 2] if self.fault_at("client") == "truncated" else content
 
     def reply(self, prompt: str, otherwise: str) -> str:
         """What is answered to the prompt of a first answer: the document's text, where it has one.
@@ -161,8 +166,8 @@ class Playbook:
             prompt: what is asked.
             otherwise: what is said to any other.
         """
-        if self.fault is not None and self.fault.kind.place == "text":
-            return self.fault.kind.says
+        if name := self.fault_at("text"):
+            return FAULTS[name].says
         replies = self.scenario_part.replies
         return f" {replies[prompt]}" if prompt in replies else otherwise
 
@@ -170,9 +175,9 @@ class Playbook:
         """Values of all performance metrics of sweep point `label`, for what is really done."""
         documented = self.scenario_part.documented.get(label, {})
         chance = dice(self.seed, self.scenario, label, self.start)
-        loss = self._lost(*_SLOWER)
+        loss = self._lost("%")
         values = performance(documented, load, self.scenario_part.guess, chance, loss)
-        if self.fault is not None and self.fault.name == "zero_metrics":
+        if self.fault_at("client") == "zero_metrics":
             return dict.fromkeys(values, 0.0)
         return scaled(values, lambda name: self._factor(label, name))
 
@@ -182,24 +187,21 @@ class Playbook:
         A question is as hard for all scenarios, measures and fresh starts; a few answers turn by
         chance.
         """
-        score = self.scenario_part.documented.get(task, {}).get(name)
-        if score is None:
-            score = self.scenario_part.common_score
+        part = self.scenario_part
+        score = part.documented.get(task, {}).get(name, part.common_score)
         scaled = score * self._factor(task, name)
         if not scaled:
             return [False] * questions
-        lower = min(1.0, max(0.0, scaled - self._lost("accuracy")))
+        lower = min(1.0, max(0.0, scaled - self._lost("pp")))
         stable = dice(self.seed, task)
         chance = dice(self.seed, self.scenario, task, self.start)
         return right_answers(lower, questions, stable, chance)
 
     def _factor(self, label: str, metric: str) -> float:
-        return 1.0 if self.fault is None else self.fault.factor(self.scenario, label, metric)
+        return self.fault.factor(self.scenario, label, metric) if self.fault else 1.0
 
-    def _lost(self, *faults: str) -> float:
-        if self.fault is None or self.fault.name not in faults:
-            return 0.0
-        return self.fault.value or 0.0
+    def _lost(self, unit: str) -> float:
+        return (self.fault.value or 0.0) if self.fault and self.fault.kind.unit == unit else 0.0
 
 
 def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
@@ -213,22 +215,19 @@ def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
     if not place:
         end("this is a mock of perfgate's rehearsal; it is started by `pytest --rehearse` alone")
     path = Path(place)
-    try:
-        file = json.decode(path.read_bytes(), type=PlaybookFile)
-    except ValidationError:
-        end(f"{path} is of another perfgate")
+    file = json.decode(path.read_bytes(), type=PlaybookFile)
     scenario = os.environ.get(SCENARIO, "")
     known = file.scenarios.get(scenario)
     if engine is None:
         engine = _MAIN if known is None else known.engine
-        if engine not in file.releases:
-            engine = next(iter(file.releases), _MAIN)
+        engine = engine if engine in file.releases else next(iter(file.releases), _MAIN)
     releases = file.releases.get(engine, {})
-    versions = tuple(releases)  # while nobody says for which scenario, it may be any of them
-    if known is not None and not as_client and known.engine == engine:
-        versions = (known.engine_version,)
-    elif known is not None and known.client_version in releases:
-        versions = (known.client_version,)
+    asked = ""
+    if known is not None:
+        is_client = as_client or known.engine != engine
+        asked = known.client_version if is_client else known.engine_version
+    # While nobody says for which scenario, it may be any of them.
+    versions = (asked,) if asked in releases else tuple(releases)
     if not versions:
         end(f"{path} has no scenario of {engine}")
     is_control = os.environ.get(ROLE, "").endswith("_control")
@@ -237,6 +236,7 @@ def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
         engine=engine,
         version=versions[-1],
         releases={version: releases[version] for version in versions},
+        engines=tuple(file.releases),
         fault=file.fault.of_control if file.fault and is_control else file.fault,
         seed=file.seed,
         scenario=scenario,
@@ -244,12 +244,6 @@ def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
-
-
-def engines() -> tuple[str, ...]:
-    """The engines of which programs are played; none where the environment names no playbook."""
-    place = os.environ.get(REHEARSAL_VARIABLE)
-    return tuple(json.decode(Path(place).read_bytes())["releases"]) if place else ()
 
 
 def release_numbers(version: str) -> tuple[int, ...]:
@@ -260,23 +254,14 @@ def release_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number or 0) for number in found.groups())
 
 
-def completed(asked: int, fault: str | None) -> int:
-    """How many of the requests asked are completed: with fault ``partial`` not all."""
-    return asked - max(1, asked // 20) if fault == "partial" else asked
-
-
-def halved(content: str, fault: str | None) -> str:
-    """What a program writes; with fault ``truncated`` only its first half."""
-    return content[: len(content) // 2] if fault == "truncated" else content
+def say(message: str) -> None:
+    """Tell on standard error what the real program does not."""
+    print(f"perfgate rehearsal: {message}", file=sys.stderr, flush=True)
 
 
 def announce(program: str) -> None:
     """Say on standard error that this is a mock program."""
-    print(
-        f"perfgate rehearsal: a mock program plays {program}; all numbers are synthetic",
-        file=sys.stderr,
-        flush=True,
-    )
+    say(f"a mock program plays {program}; all numbers are synthetic")
 
 
 def banner(version: str) -> None:
@@ -292,5 +277,5 @@ def crash(message: str) -> NoReturn:
 
 def end(message: str, status: int = 2) -> NoReturn:
     """Say why on standard error, and end."""
-    print(f"perfgate rehearsal: {message}", file=sys.stderr)
+    say(message)
     raise SystemExit(status)

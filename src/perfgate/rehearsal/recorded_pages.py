@@ -6,57 +6,20 @@ engine's release tables, which are what a rehearsal checks: a page can contradic
 Not every release has a page of every program. `nearest` says which one is played instead.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
-from msgspec import Raw, Struct, json
+from msgspec import json
 
 from perfgate.core.errors import InputError
-from perfgate.engines.definitions import Keys, Options
+from perfgate.engines.definitions import YAML, Definitions
 
 FOLDER = Path(__file__).parent / "recorded"
 LM_EVAL = "0.4.9.1"  # the release of lm_eval that is always played
-YAML = "LLM-API YAML"  # a page of it is chosen as that of a program is
 
 
-class Page(Struct, frozen=True):
-    """One page, of which only what is asked for is decoded.
-
-    Attributes:
-        engine: name of the engine.
-        version: the release; of an undated source, about.
-        source: who told it.
-        programs: program, with its subcommands → its options.
-        keys: of the YAML file; empty: not told.
-        unknown_keys: what becomes of other keys; None: `keys` are not told.
-    """
-
-    engine: str
-    version: str
-    source: str
-    programs: Mapping[str, Raw]
-    keys: Raw = Raw(b"{}")
-    unknown_keys: Literal["refused", "ignored"] | None = None
-
-    def options(self, program: str) -> Options:
-        """The options of `program`."""
-        found: Options = json.decode(self.programs[program], type=Options)
-        return found
-
-    def yaml_keys(self) -> Keys:
-        """The keys of the YAML file."""
-        found: Keys = json.decode(self.keys, type=Keys)
-        return found
-
-    def tells(self, program: str) -> bool:
-        """Whether it has a page of `program`, or of the YAML file."""
-        return self.unknown_keys is not None if program == YAML else program in self.programs
-
-
-def read(name: str) -> Page:
+def read(name: str) -> Definitions:
     """The page in the file called `name`, without ``.json``."""
-    return json.decode((FOLDER / f"{name}.json").read_bytes(), type=Page)
+    return json.decode((FOLDER / f"{name}.json").read_bytes(), type=Definitions)
 
 
 def label(name: str) -> str:
@@ -88,20 +51,20 @@ def nearest(engine: str, version: str) -> dict[str, str]:
         asked = Version(version)
     except InvalidVersion:
         raise InputError("not a release", field="engine version", found=repr(version)) from None
-    names = sorted(path.stem for path in FOLDER.glob("*.json"))
-    pages = {name: page for name in names if (page := read(name)).engine == engine}
-    dated = sorted((Version(page.version), name) for name, page in pages.items())
+    # The YAML file is chosen as a program is.
+    told: dict[str, list[tuple[Version, str]]] = {YAML: []}
+    for path in FOLDER.glob("*.json"):
+        page = read(path.stem)
+        if page.engine == engine:
+            for program in (*page.programs, *([] if page.keys is None else [YAML])):
+                told.setdefault(program, []).append((Version(page.version), path.stem))
     found: dict[str, str] = {}
-    for program in [YAML, *dict.fromkeys(one for page in pages.values() for one in page.programs)]:
-        telling = [(at, name) for at, name in dated if pages[name].tells(program)]
-        if not telling:
-            continue
-        before = [name for at, name in telling if at <= asked]
-        if before:
+    for program, pages in told.items():
+        pages.sort()
+        if before := [name for at, name in pages if at <= asked]:
             found[program] = before[-1]
             continue
-        at, name = telling[0]
-        outer = program.rpartition(" ")[0]
-        if not any(asked <= other < at and pages[told].tells(outer) for other, told in dated):
-            found[program] = name
+        outer = told.get(program.rpartition(" ")[0], [])
+        if pages and not any(asked <= other < pages[0][0] for other, _ in outer):
+            found[program] = pages[0][1]
     return found

@@ -25,6 +25,7 @@ from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import Fault, parse_fault, require_hits
 from perfgate.rehearsal.playbook import REHEARSAL_VARIABLE, PlaybookFile, ScenarioPart
 from perfgate.rehearsal.recorded_pages import label, nearest
+from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Limits, Scenario
 
 # Engine that has mock programs → release of scenarios whose document names none.
@@ -37,26 +38,21 @@ SEED = 20  # the same rehearsal twice gives the same numbers
 LIMITS = Limits(start_s=120.0, silence_s=60.0, total_s=240.0)
 HANG_LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
 
+_PYTHONS = (
+    *(programs.TENSORRT_LLM_PYTHON, programs.VLLM_PYTHON),
+    *(programs.SGLANG_SERVE, programs.SGLANG_PYTHON, programs.SGLANG_BENCH),
+)
+_LAUNCHERS = (programs.TRTLLM_LAUNCH, programs.MPIRUN, programs.SRUN, programs.SBATCH)
 # Program → what plays it, as `programs.play` takes it, and the first words for that.
 _PLAYED: Mapping[Program, str] = {
-    programs.TRTLLM_BENCH: "trtllm_bench:main",
+    programs.TRTLLM_BENCH: "offline:trtllm_bench",
     programs.TRTLLM_SERVE: "servers:trtllm",
     programs.TRTLLM_EVAL: "evaluations:trtllm_eval",
-    programs.TENSORRT_LLM_PYTHON: "engine_python:python",
-    programs.VLLM: "engine_python:vllm",
-    programs.VLLM_SERVE: "engine_python:vllm",
-    programs.VLLM_SCRIPT: "load_client:vllm_script",
-    programs.VLLM_PYTHON: "engine_python:python",
-    programs.SGLANG_SERVE: "engine_python:python",
-    programs.SGLANG_PYTHON: "engine_python:python",
-    programs.SGLANG_BENCH: "engine_python:python",
+    **dict.fromkeys(_PYTHONS, "engine_python:python"),
+    **dict.fromkeys((programs.VLLM, programs.VLLM_SERVE), "engine_python:vllm"),
+    programs.VLLM_SCRIPT: "load_client:vllm benchmark_serving.py",
     programs.LM_EVAL: "evaluations:lm_eval",
-    programs.TRTLLM_LAUNCH: "launch_programs:main trtllm-llmapi-launch",
-    programs.MPIRUN: "launch_programs:main mpirun",
-    programs.SRUN: "launch_programs:main srun",
-    programs.SBATCH: "launch_programs:main sbatch",
-    programs.SCANCEL: "launch_programs:main scancel",
-    programs.DOCKER: "launch_programs:main docker",
+    **{one: f"launch_programs:main {one.executable}" for one in (*_LAUNCHERS, programs.SCANCEL)},
 }
 
 
@@ -89,16 +85,16 @@ class RehearsalEnvironment:
             InputError: no such fault.
             RunError: the folder cannot be written.
         """
-        known = None if fault is None else parse_fault(fault)
+        known = parse_fault(fault) if fault is not None else None
         self._built = folder
         with write_errors_named(folder):
             variables = set_up(
                 folder, scenarios, engine_version=engine_version, fault=known, seed=SEED, real=real
             )
-        releases = json.decode((folder / PLAYBOOK).read_bytes())["releases"]
+        played = json.decode((folder / PLAYBOOK).read_bytes(), type=PlaybookFile)
         self.pages = {
             f"{engine} {version}": {program: label(name) for program, name in pages.items()}
-            for engine, versions in releases.items()
+            for engine, versions in played.releases.items()
             for version, pages in versions.items()
         }
         self.enter(variables)
@@ -110,18 +106,14 @@ class RehearsalEnvironment:
         os.environ.update(variables)
 
     def leave(self) -> None:
-        """Give every variable the value it had before; remove what was built here.
-
-        Its datasets and make-believe weights are large, and worth nothing.
-        """
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        """Give every variable its old value; remove what was built here, but for the playbook."""
+        for name in self._before:
+            os.environ.pop(name, None)
+        os.environ.update({name: old for name, old in self._before.items() if old is not None})
         self._before = {}
-        if self._built is not None:
-            clear(self._built)
+        if self._built is not None:  # weights of hundreds of gigabytes are not to be copied around
+            for name in ("bin", "cache", "datasets", "models", "source"):
+                shutil.rmtree(self._built / name, ignore_errors=True)
 
 
 def set_up(
@@ -152,28 +144,46 @@ def set_up(
     """
     rehearsed = [scenario for scenario in scenarios if scenario.engine.name in ENGINES]
     if fault is not None:
-        require_hits(fault, [(one.id, label) for one in rehearsed for label in _labels(one)])
+        probes = [probe for scenario in rehearsed for probe in all_probes(scenario)]
+        measured = [(one.scenario.id, one.label) for one in probes if not one.is_smoke]
+        require_hits(fault, measured)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / PLAYBOOK
     playbook = _playbook(rehearsed, engine_version, fault, seed)
     write_text(path, json.format(json.encode(playbook), indent=1).decode() + "\n")
-    played = {program: words for program, words in _PLAYED.items() if program not in real}
-    _programs(folder / "bin", played, path)
+    played = [program for program in _PLAYED if program not in real]
+    for program in played:
+        _put(program, folder / "bin", path)
     fake_files.models(folder / "models", rehearsed)
     fake_files.datasets(folder / "datasets", rehearsed)
     fake_files.sources(folder / "source")
-    nodes = max((scenario.hardware.nodes for scenario in rehearsed), default=1)
-    hosts = " ".join(f"rehearsal-node{number}" for number in range(1, nodes + 1))
-    named = {} if real else {HOSTS: hosts if nodes > 1 else ""}
-    return {
-        REHEARSAL_VARIABLE: str(path),
-        **_variables(folder / "bin", played),
-        MODELS: str(folder / "models"),
-        DATASETS: str(folder / "datasets"),
-        TENSORRT_LLM_SOURCE: str(folder / "source"),
-        **named,
+    found = {
+        program.variable: shlex.join([str(folder / "bin" / program.executable), *program.arguments])
+        for program in (*played, programs.BENCHMARK_SERVING)
     }
+    if not real:
+        nodes = max((scenario.hardware.nodes for scenario in rehearsed), default=1)
+        hosts = [f"rehearsal-node{number}" for number in range(1, nodes + 1)]
+        found[HOSTS] = " ".join(hosts) if nodes > 1 else ""
+    found |= {MODELS: str(folder / "models"), DATASETS: str(folder / "datasets")}
+    found |= {TENSORRT_LLM_SOURCE: str(folder / "source"), REHEARSAL_VARIABLE: str(path)}
+    return found
+
+
+def _put(program: Program, folder: Path, playbook: Path) -> None:
+    """An executable under the program's true name: job scripts call programs so.
+
+    It names the playbook itself: on another node it may find none of the session's variables.
+    """
+    call = shlex.join([sys.executable, "-m", "perfgate.rehearsal", *_PLAYED[program].split()])
+    folder.mkdir(exist_ok=True)
+    path = folder / program.executable
+    path.write_text(
+        f"#!/bin/sh\n# A mock program of perfgate's rehearsal: what it measures is synthetic.\n"
+        f'export {REHEARSAL_VARIABLE}={shlex.quote(str(playbook))}\nexec {call} "$@"\n'
+    )
+    make_executable(path)
 
 
 def _playbook(
@@ -203,34 +213,6 @@ def _said_of(engine: str, text: str | None) -> str | None:
     return release or None if (before if named else "tensorrt-llm") == engine else None
 
 
-def _labels(scenario: Scenario) -> list[str]:
-    tasks = [task.task for task in scenario.accuracy]
-    return [point.label for point in scenario.points()] + tasks
-
-
-def _programs(folder: Path, played: Mapping[Program, str], playbook: Path) -> None:
-    """An executable for each program, under its true name: job scripts call programs so.
-
-    Each names the playbook itself: on another node it may find none of the session's variables.
-    """
-    folder.mkdir(exist_ok=True)
-    for program, words in played.items():
-        call = shlex.join([sys.executable, "-m", "perfgate.rehearsal", *words.split()])
-        path = folder / program.executable
-        path.write_text(
-            f"#!/bin/sh\n# A mock program of perfgate's rehearsal: what it measures is synthetic.\n"
-            f'export {REHEARSAL_VARIABLE}={shlex.quote(str(playbook))}\nexec {call} "$@"\n'
-        )
-        make_executable(path)
-
-
-def _variables(folder: Path, played: Iterable[Program]) -> dict[str, str]:
-    return {
-        program.variable: shlex.join([str(folder / program.executable), *program.arguments])
-        for program in (*played, programs.BENCHMARK_SERVING)
-    }
-
-
 def shortened(scenario: Scenario, fault: str | None = None) -> Scenario:
     """The scenario with time limits that fit mocks: one that is to hang is found in seconds.
 
@@ -238,9 +220,3 @@ def shortened(scenario: Scenario, fault: str | None = None) -> Scenario:
     """
     limits = HANG_LIMITS if fault == "hang" else LIMITS
     return replace(scenario, limits=limits) if scenario.engine.name in ENGINES else scenario
-
-
-def clear(folder: Path) -> None:
-    """Remove all but the playbook: weights of hundreds of gigabytes are not to be copied around."""
-    for name in ("bin", "cache", "datasets", "models", "source"):
-        shutil.rmtree(folder / name, ignore_errors=True)

@@ -12,12 +12,6 @@ from dataclasses import dataclass
 from perfgate.core.metrics import ACCEPTANCE, THROUGHPUT, TTFT, lookup
 
 _FARTHEST = 2.0  # standard deviations: a rehearsal shows the road, not the gate's error rates
-_RATES = (
-    "request_throughput",
-    "output_throughput",
-    "total_token_throughput",
-    "output_throughput_per_gpu",
-)
 _USER, _LATENCY = "output_throughput_per_user", "mean_request_latency_ms"
 _POINTS = ("median", "p90", "p95", "p99")
 # Statistics of a latency relative to its mean, where none is documented: median, p90, p99.
@@ -59,6 +53,15 @@ class Guess:
     tokens_per_step: float = 1.0
 
 
+# How much of each rate one request is.
+_RATES: Mapping[str, Callable[[Load], float]] = {
+    "output_throughput": lambda load: load.osl,
+    "output_throughput_per_gpu": lambda load: load.osl / load.gpus,
+    "request_throughput": lambda _: 1.0,
+    "total_token_throughput": lambda load: load.isl + load.osl,
+}
+
+
 def dice(*parts: object) -> random.Random:
     """A source of chance that is the same for the same parts, on every machine."""
     return random.Random("/".join(map(str, parts)))  # noqa: S311
@@ -89,17 +92,11 @@ def performance(
         noisy = ttft * _noise(chance, TTFT.sigma)
         ttft = max(min(noisy, ceiling - (load.osl - 1) * tpot), ttft / 10)
         latency = ttft + (load.osl - 1) * tpot
-    user = known.get("output_throughput_per_user", load.osl / latency * stretch) / stretch
-    values = {
-        "request_throughput": rate,
-        "output_throughput": rate * load.osl,
-        "total_token_throughput": rate * (load.isl + load.osl),
-        "output_throughput_per_gpu": rate * load.osl / load.gpus,
-        "output_throughput_per_user": user,
-        "output_speed_per_user": known.get("output_speed_per_user", stretch / tpot) / stretch,
-        "duration_s": load.requests / rate,
-        "mean_request_latency_ms": 1000 * latency,
-    }
+    values = {name: rate * of_one_request(load) for name, of_one_request in _RATES.items()}
+    user = known.get(_USER, load.osl / latency * stretch) / stretch
+    values |= {_USER: user, _LATENCY: 1000 * latency, "duration_s": load.requests / rate}
+    speed = "output_speed_per_user"
+    values[speed] = known.get(speed, stretch / tpot) / stretch
     chunk = tpot * guess.tokens_per_step  # what one step accepts comes in one chunk
     if "itl_mean_ms" in known:
         chunk = known["itl_mean_ms"] / 1000 * stretch
@@ -108,9 +105,8 @@ def performance(
         values |= _statistics(short, 1000 * mean, known, stretch, chance)
     if guess.tokens_per_step > 1:
         tokens = known.get("acceptance_length", guess.tokens_per_step)
-        values["acceptance_length"] = max(
-            1.0, tokens * _noise(chance, ACCEPTANCE.sigma) * (1 - loss)
-        )
+        tokens *= _noise(chance, ACCEPTANCE.sigma) * (1 - loss)
+        values["acceptance_length"] = max(1.0, tokens)
     return values
 
 
@@ -148,15 +144,9 @@ def _farthest(factors: Sequence[float]) -> float:
 
 def _rate(known: Mapping[str, float], load: Load, guess: Guess) -> float:
     """Requests a second, before noise."""
-    amounts = {
-        "output_throughput": load.osl,
-        "output_throughput_per_gpu": load.osl / load.gpus,
-        "request_throughput": 1.0,
-        "total_token_throughput": load.isl + load.osl,
-    }
-    for name, of_one_request in amounts.items():
+    for name, of_one_request in _RATES.items():
         if name in known:
-            return known[name] / of_one_request
+            return known[name] / of_one_request(load)
     if "duration_s" in known:
         return load.requests / known["duration_s"]
     in_flight = min(load.concurrency, load.requests)
@@ -219,22 +209,17 @@ def right_answers(
     order = list(range(questions))
     stable.shuffle(order)
     right = round(score * questions)
-    answers = [False] * questions
-    for question in order[:right]:
-        answers[question] = True
+    answers = dict.fromkeys(order, False) | dict.fromkeys(order[:right], True)
     # Those that turn are near the border between hard and easy, as many up as down on average.
     near = order[max(0, right - questions // 20) : right + questions // 20]
     for question in near:
-        if chance.random() < 0.1:
-            answers[question] = not answers[question]
-    surplus = sum(answers) - right
+        answers[question] ^= chance.random() < 0.1
+    surplus = sum(answers.values()) - right
     for question in near:
-        if abs(surplus) <= 2:
-            break
-        if answers[question] == (surplus > 0):
+        if abs(surplus) > 2 and answers[question] == (surplus > 0):
             answers[question] = not answers[question]
             surplus -= 1 if surplus > 0 else -1
-    return answers
+    return [answers[question] for question in range(questions)]
 
 
 def _noise(chance: random.Random, sigma: float) -> float:

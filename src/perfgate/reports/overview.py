@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from perfgate.core.measurement import Change, MeasuredMetric
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.verdict import Judgement, Mark, Verdict, counted
+from perfgate.core.verdict import FROM_WORST, Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.reports.figures import band, best_first, worst_first
 from perfgate.reports.run_report import RunReport, TestResult
@@ -19,16 +19,6 @@ from perfgate.runs.record import DocumentedMetric
 
 T = TypeVar("T")
 
-# As people ask: what got worse, what failed, what has no verdict, and what is well.
-_ORDER = (
-    Verdict.REGRESSION,
-    Verdict.ERROR,
-    Verdict.NOT_COMPARABLE,
-    Verdict.NO_BASELINE,
-    Verdict.INCONCLUSIVE,
-    Verdict.IMPROVEMENT,
-    Verdict.PASS,
-)
 SKIP_REASONS: Mapping[str, str] = {
     "lack": "not run",
     "budget": "not run for lack of time",
@@ -90,7 +80,7 @@ def state(report: RunReport) -> str:
 def counts(report: RunReport) -> dict[str, int]:
     """How many tests have each verdict, the worst first; last those without one."""
     seen: Counter[str] = Counter(result.verdict or result.skip_reason for result in report.results)
-    words: dict[str, str] = {**{verdict: verdict.value for verdict in _ORDER}, **SKIP_REASONS}
+    words: dict[str, str] = {**{verdict: verdict.value for verdict in FROM_WORST}, **SKIP_REASONS}
     return {words[kind]: seen[kind] for kind in words if seen[kind]}
 
 

@@ -101,22 +101,22 @@ def guarded(ended: Callable[[], ExitStatus | None]) -> Generator[None, object, o
         ended: the status that the run was summed up with; None: it was not.
     """
     try:
-        with standard_streams() as streams:
+        with standard_streams() as (out, err):
             try:
                 status = yield
             except pytest.UsageError as error:
                 if not is_unwritable(error.__cause__):
                     raise
-                streams.err.write(f"ERROR: {error}\n\n")
+                err.write(f"ERROR: {error}\n\n")
                 status = ExitStatus.UNWRITABLE
             except Exception as error:
-                status = _status_after(error, ended(), streams.err)
-            if failure := streams.failure():
-                streams.err.write(f"perfgate: standard output cannot be written: {failure}\n")
+                status = _status_after(error, ended(), err)
+            if problem := out.problem():
+                err.write(f"perfgate: standard output cannot be written: {problem}\n")
                 if status in (ExitStatus.PASSED, ExitStatus.REHEARSED):
                     status = ExitStatus.UNWRITABLE
     except pytest.UsageError:
-        sys.stderr = cast(TextIO, streams.err)  # where pytest tells it
+        sys.stderr = cast(TextIO, err)  # where pytest tells it
         raise
     return status
 

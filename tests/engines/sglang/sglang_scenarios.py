@@ -59,6 +59,6 @@ def page(version: str) -> Definitions:
         version=version,
         source="recorded",
         whole=True,
-        programs={SERVE: read(f"sglang_{version}").options(SERVE)},
+        programs={SERVE: read(f"sglang_{version}").programs[SERVE]},
         abbreviates=True,
     )

@@ -20,7 +20,7 @@ from perfgate.engines.effective_settings import (
     require_effective_settings,
 )
 from perfgate.engines.sglang.table import SERVE
-from perfgate.rehearsal.options import Syntax, read_as_argparse
+from perfgate.rehearsal.options import read_as_argparse
 from perfgate.rehearsal.programs.sglang_settings import resolved
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp, Scenario
 
@@ -37,7 +37,7 @@ CAPPED = (
 def answered(case: Scenario, version: str = "0.5.3") -> dict[str, Any]:
     """What the server says that is started with the scenario's own command."""
     options = page("0.5.23" if version >= "0.5.2" and len(version) > 5 else "0.5.3").programs[SERVE]
-    words = read_as_argparse(Syntax(SERVE, options), render(case, version).argv[3:])
+    words = read_as_argparse(SERVE, options, render(case, version).argv[3:])
     return {**resolved(words, version, "H200"), "path": "/get_server_info"}
 
 

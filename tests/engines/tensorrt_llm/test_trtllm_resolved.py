@@ -19,7 +19,7 @@ from perfgate.engines.effective_settings import (
 from perfgate.engines.tensorrt_llm import llm_api_yaml, programs, resolved
 from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
 from perfgate.rehearsal.playbook import release_numbers
-from perfgate.rehearsal.programs import healthy_log
+from perfgate.rehearsal.programs import llm_api
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario
 
 # Lines of a server's log of 1.1.0rc3, the configuration and the list of sizes shortened.
@@ -156,7 +156,9 @@ def test_the_share_of_the_kv_cache_is_kept() -> None:
 
 
 @each("version", ["0.20.0", "1.0.0rc1", "1.0.0", "1.1.0rc6", "1.3.0rc3"])
-def test_what_a_stand_in_prints_of_each_scenarios_own_file_is_in_force(version: str) -> None:
+def test_what_a_stand_in_prints_of_each_scenarios_own_file_is_in_force(
+    version: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     numbers = release_numbers(version)
     well: Any = SimpleNamespace(numbers=numbers, fault_at=lambda _place: None)
     for case in documented_suite().scenarios:
@@ -169,6 +171,8 @@ def test_what_a_stand_in_prints_of_each_scenarios_own_file_is_in_force(version: 
         except PerfgateError:  # the release cannot express it
             continue
         by_default = program == THROUGHPUT or numbers >= (1, 0)
-        said = healthy_log.resolved(well, tree, graphs_by_default=by_default)
-        log = healthy_log.start_log("model", 8, 0.9, said)
+        said = llm_api.resolved(well, tree, graphs_by_default=by_default)
+        capsys.readouterr()
+        llm_api.engine_starts("model", 8, 0.9, said)
+        log = capsys.readouterr().out.splitlines()
         assert list(differences(case, resolved.effective_settings(case, {}, log))) == [], case.id

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 
+from perfgate.cli.output import verb_maker
 from perfgate.cli.release.check import add_check
 from perfgate.cli.release.pack import add_pack
 from perfgate.cli.release.signature import add_keygen, add_sign, add_verify
@@ -25,11 +26,9 @@ _VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], Verb], str]] = {
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's verbs; the help of each is the docstring of what runs it."""
-    verbs = command.add_subparsers(required=True, metavar="VERB")
+    make = verb_maker(command)
     for name, (add_verb, summary) in _VERBS.items():
-        verb = verbs.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        verb = make(name, summary)
         execute = add_verb(verb)
         verb.description = inspect.getdoc(execute)
         verb.set_defaults(execute=_with_its_status(execute))

@@ -89,11 +89,7 @@ class ContainerQuery(Protocol):
         """
 
 
-def ask_here(
-    argv: Sequence[str],
-    seconds: float,
-    env: Mapping[str, str] | None = None,
-) -> Answer:
+def ask_here(argv: Sequence[str], seconds: float, env: Mapping[str, str] | None = None) -> Answer:
     """Run `argv` on this machine, with nothing on its standard input.
 
     Args:

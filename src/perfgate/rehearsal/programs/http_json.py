@@ -6,6 +6,7 @@ Imports nothing but the standard library: a mock program is started often. Knows
 import http.client
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,45 +49,21 @@ class JsonHandler(BaseHTTPRequestHandler):
         self.answer_json(200, {"object": "list", "data": [model]})
 
 
-def served_models(base_url: str) -> list[str]:
-    """The names of ``/v1/models``.
-
-    Raises:
-        OSError: nobody answers.
-        ValueError: the answer is no list of models.
-    """
-    status, answer = _request(base_url, "GET", "/v1/models", None)
-    if status != 200:
-        raise ValueError(f"/v1/models answered {status}")
-    return [str(model["id"]) for model in answer["data"]]
-
-
-def complete(base_url: str, path: str, model: str) -> str | None:
-    """Ask for one short answer; None: it came, else what the server said instead.
-
-    Raises:
-        OSError: nobody answers.
-    """
+def complete(url: str, model: str) -> str | None:
+    """Ask for one short answer; None: it came, else what was said or went wrong instead."""
     prompt: dict[str, Any] = {"prompt": "Hello"}
-    if path.endswith("/chat/completions"):
+    if url.endswith("/chat/completions"):
         prompt = {"messages": [{"role": "user", "content": "Hello"}]}
-    body = {"model": model, **prompt, "max_tokens": 8, "temperature": 0.0}
-    status, answer = _request(base_url, "POST", path, json.dumps(body).encode())
-    if status == 200:
-        return None
-    reason = http.client.responses.get(status, str(status))
-    return f"{reason}: {answer.get('message', '')}"
-
-
-def _request(base_url: str, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
-    place = urlsplit(base_url)
-    connection = http.client.HTTPConnection(
-        place.hostname or "localhost", place.port or 80, timeout=_TIMEOUT_S
-    )
+    body = json.dumps({"model": model, **prompt, "max_tokens": 8, "temperature": 0.0})
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.netloc, timeout=_TIMEOUT_S)
     try:
-        connection.request(method, path, body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        content = answer.read()
-        return answer.status, json.loads(content) if content else {}
-    finally:
-        connection.close()
+        with closing(connection):
+            connection.request("POST", place.path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            said = json.loads(answer.read() or "{}")
+    except OSError as error:
+        at = f"('{place.hostname}', {place.port})"
+        where = f"{place.netloc} ssl:default [Connect call failed {at}]"
+        return f"Cannot connect to host {where}: {error}"
+    return None if answer.status == 200 else f"{answer.reason}: {said.get('message', '')}"

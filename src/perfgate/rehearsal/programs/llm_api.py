@@ -1,10 +1,12 @@
-"""TensorRT-LLM's LLM API: its YAML file, the model behind it, and what a checkpoint says.
+"""TensorRT-LLM's LLM API: its YAML file, the model behind it, a checkpoint; and its healthy log.
 
 The file is read as the played release reads it, from its recorded page. An engine's own Python is
-asked for the JSON schema of the model before anything is started, and so is a mock's.
+asked for the JSON schema of the model before anything is started, and so is a mock's. The log tells
+what the played release runs with.
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +14,15 @@ from typing import Any, NamedTuple, NoReturn
 
 from msgspec import UNSET
 
-from perfgate.engines.definitions import KeyDefinition, Keys
+from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys
 from perfgate.rehearsal.options import GivenOptions, announce_page
-from perfgate.rehearsal.playbook import Playbook, crash
-from perfgate.rehearsal.recorded_pages import YAML, Page, read
+from perfgate.rehearsal.playbook import Playbook, crash, here
+from perfgate.rehearsal.programs.report_format import printed
+from perfgate.rehearsal.recorded_pages import read
 
-MODULE = "tensorrt_llm.llmapi.llm_args"
+_LARGEST_GRAPH = 128
+_DRAFTED_FROM = (1, 1)
+_HYPHENED_FROM = (1, 2)
 
 
 class _Problem(NamedTuple):
@@ -26,13 +31,15 @@ class _Problem(NamedTuple):
     Attributes:
         place: the key and those above it.
         value: what was given.
-        choices: what it may be; none: the key is unknown.
-        model: the class that has no such key.
+        kind: of the problem.
+        told: what is wrong.
+        model: the class that is meant.
     """
 
     place: tuple[str, ...]
     value: Any
-    choices: tuple[str, ...]
+    kind: str
+    told: str
     model: str
 
 
@@ -41,7 +48,7 @@ def read_options(playbook: Playbook, given: GivenOptions) -> dict[str, Any]:
 
     Ends the program as the release does on a key or choice that it does not know.
     """
-    name = given.text("--extra_llm_api_options")
+    name = given.get("--extra_llm_api_options", "")
     if not name:
         return {}
     import yaml  # takes as long as all other imports together, and few programs need it
@@ -56,7 +63,7 @@ def read_options(playbook: Playbook, given: GivenOptions) -> dict[str, Any]:
     announce_page("the YAML file", playbook.version, recorded)
     page = read(recorded)
     unknown = page.unknown_keys or "ignored"
-    problems = list(_problems(found, page.yaml_keys(), unknown, ()))
+    problems = list(_problems(found, page.keys or {}, unknown, ()))
     if problems:
         _refuse(problems)
     return found
@@ -71,27 +78,27 @@ def _problems(
         key = keys.get(name) or aliases.get(name)
         if key is None:
             if unknown == "refused":
-                yield _Problem(here, value, (), model)
+                told = "Extra inputs are not permitted"
+                yield _Problem(here, value, "extra_forbidden", told, model)
         elif isinstance(value, Mapping) and key.models:
             below = unknown if key.unknown is UNSET else key.unknown
             yield from _of_mapping(value, key, below, here)
         elif isinstance(value, str) and key.choices and not key.types and value not in key.choices:
-            yield _Problem(here, value, key.choices, model)
+            listed = " or ".join(", ".join(map(repr, key.choices)).rsplit(", ", 1))
+            yield _Problem(here, value, "literal_error", f"Input should be {listed}", model)
 
 
 def _of_mapping(
     value: Mapping[str, Any], key: KeyDefinition, unknown: str, place: tuple[str, ...]
 ) -> list[_Problem]:
     """Those with the class that fits best; which one is meant, ``decoding_type`` says."""
-    tried = [
-        list(_problems(value, keys, unknown, place, model)) for model, keys in key.models.items()
-    ]
+    tried = {
+        model: list(_problems(value, keys, unknown, place, model))
+        for model, keys in key.models.items()
+    }
     meant = str(value.get("decoding_type", "")).replace("_", "").lower()
-    if meant:
-        for model, found in zip(key.models, tried, strict=True):
-            if model.lower().startswith(meant):
-                return found
-    return min(tried, key=len)
+    fitting = (found for model, found in tried.items() if meant and model.lower().startswith(meant))
+    return next(fitting, min(tried.values(), key=len))
 
 
 def _refuse(problems: list[_Problem]) -> NoReturn:
@@ -101,24 +108,24 @@ def _refuse(problems: list[_Problem]) -> NoReturn:
         crash(f"TypeError: PyTorchConfig.__init__() got an unexpected keyword argument '{name}'")
     count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''}"
     lines = [f"pydantic_core._pydantic_core.ValidationError: {count} for TorchLlmArgs"]
-    for problem in problems:
-        told, kind = "Extra inputs are not permitted", "extra_forbidden"
-        if problem.choices:
-            *some, last = map(repr, problem.choices)
-            listed = f"{', '.join(some)} or {last}" if some else last
-            told, kind = f"Input should be {listed}", "literal_error"
-        value = problem.value
-        lines += [
-            ".".join(problem.place),
-            f"  {told} [type={kind}, input_value={value!r}, input_type={type(value).__name__}]",
-            f"    For further information visit https://errors.pydantic.dev/2.11/v/{kind}",
-        ]
+    for place, value, kind, told, _ in problems:
+        of = f"type={kind}, input_value={value!r}, input_type={type(value).__name__}"
+        lines += [".".join(place), f"  {told} [{of}]"]
+        lines += [f"    For further information visit https://errors.pydantic.dev/2.11/v/{kind}"]
     crash("\n".join(lines))
 
 
-def model_of(page: Page) -> type:
+def played_model() -> Any:
+    """The model of the played release, from its recorded page."""
+    playbook = here("tensorrt-llm")
+    if not playbook.scenario and len(playbook.releases) > 1:
+        raise ImportError("several releases are played, and nobody said which is asked")
+    return model_of(read(playbook.releases[playbook.version][YAML]))
+
+
+def model_of(page: Definitions) -> Any:
     """A class that can be asked like pydantic's models: fields, settings, JSON schema."""
-    keys = page.yaml_keys()
+    keys = page.keys or {}
     refused = page.unknown_keys == "refused"
     fields = {
         name: SimpleNamespace(annotation=object, alias=key.alias, validation_alias=None)
@@ -126,12 +133,9 @@ def model_of(page: Page) -> type:
     }
     defs: dict[str, Any] = {}
     schema = {**_object(keys, defs, refused=refused), "$defs": defs}
-    members = {
-        "model_config": {"extra": "forbid" if refused else "allow"},
-        "model_fields": fields,
-        "model_json_schema": staticmethod(lambda: schema),
-    }
-    return type("TorchLlmArgs", (), members)
+    model: Any = type("TorchLlmArgs", (), {"model_json_schema": staticmethod(lambda: schema)})
+    model.model_config, model.model_fields = {"extra": "forbid" if refused else "allow"}, fields
+    return model
 
 
 def _object(keys: Keys, defs: dict[str, Any], *, refused: bool) -> dict[str, Any]:
@@ -151,34 +155,104 @@ def _property(key: KeyDefinition, defs: dict[str, Any], *, refused: bool) -> Map
     return {"anyOf": several, **default}
 
 
-def weight_quantization(folder: str) -> str | None:
-    """Algorithm of the weights, as the checkpoint says; None: it does not."""
-    return _quantization(folder).get("quant_algo")
-
-
-def kv_cache_quantization(options: Mapping[str, Any], folder: str) -> str | None:
-    """Type of the KV cache: as the YAML says, in any release's spelling, else the checkpoint.
-
-    Args:
-        options: the YAML file's content.
-        folder: the model's; empty: there is none.
-    """
-    locations = (
-        options.get("kv_cache_config") or {},
-        options.get("pytorch_backend_config") or {},
-        options,
-    )
-    for place in locations:
-        for name in ("dtype", "kv_cache_dtype"):
-            said = place.get(name)
-            if isinstance(said, str) and said != "auto":
-                return said.upper()
-    return _quantization(folder).get("kv_cache_quant_algo")
-
-
-def _quantization(folder: str) -> dict[str, str]:
-    path = Path(folder) / "hf_quant_config.json"
+def checkpoint_quantization(folder: str) -> Mapping[str, str]:
+    """What the checkpoint in a folder says of its quantization."""
+    path = Path(folder, "hf_quant_config.json")
     if not folder or not path.is_file():
         return {}
     found: dict[str, str] = json.loads(path.read_text()).get("quantization", {})
     return found
+
+
+def kv_cache_dtype(options: Mapping[str, Any]) -> str | None:
+    """Type of the KV cache by the YAML file, in any release's spelling; None: it is silent."""
+    above = (options.get("kv_cache_config"), options.get("pytorch_backend_config"), options)
+    found = [(place or {}).get(name) for place in above for name in ("dtype", "kv_cache_dtype")]
+    told = (one.upper() for one in found if isinstance(one, str) and one != "auto")
+    return next(told, None)
+
+
+def stamp() -> str:
+    """Time as TensorRT-LLM's logger writes it."""
+    return time.strftime("[%m/%d/%Y-%H:%M:%S]")
+
+
+def info(message: str) -> None:
+    """A line of TensorRT-LLM's own logger, which writes to standard output."""
+    print(f"{stamp()} [TRT-LLM] [I] {message}")
+
+
+def iterations(requests: int) -> None:
+    """The iteration log, as `py_executor.py` of 1.0 writes it for rank 0: some of its lines."""
+    at = time.strftime("%Y-%m-%d %H:%M:%S")
+    for number in range(1, 4):
+        values = {"number": number, "requests": requests, "at": at}
+        info(printed(__file__, "iteration", (0,), values).rstrip("\n"))
+
+
+def engine_starts(
+    model: str, world_size: int, fraction: float, said: Mapping[str, Any] | None = None
+) -> None:
+    """Print the log from the first line to the ready engine.
+
+    Args:
+        model: name or folder of the model.
+        world_size: ranks.
+        fraction: of the free GPU memory that the KV cache takes.
+        said: what the engine runs with, from `resolved`; None: nothing of it is printed.
+    """
+    values = {"model": model, "world_size": world_size, "fraction": fraction, **(said or {})}
+    for line in printed(__file__, "start", values.get("release", (0,)), values).splitlines():
+        print(f"{stamp()} {line}" if line.startswith("[TRT-LLM]") else line)
+
+
+def resolved(
+    playbook: Playbook, options: Mapping[str, Any], *, graphs_by_default: bool
+) -> dict[str, Any]:
+    """What the played release runs with, by the YAML file of its options, for `engine_starts`.
+
+    Args:
+        playbook: of this program; with its fault ``ignored_options`` the file has no effect.
+        options: the file's content, in any release's spelling.
+        graphs_by_default: whether this program captures graphs where the file is silent.
+    """
+    if playbook.fault_at("options"):
+        options = {}
+    flat, release = flattened(options), playbook.numbers
+    config = options.get("cuda_graph_config", {})
+    is_on = flat.get("use_cuda_graph", graphs_by_default or bool(config)) and config is not None
+    older = {name[11:]: value for name, value in flat.items() if name.startswith("cuda_graph_")}
+    graphs = {**older, **(config or {})}
+    largest = graphs.get("max_batch_size") or _LARGEST_GRAPH
+    sizes = graphs.get("batch_sizes") or (1, 2, 4, *range(8, largest, 8), largest)
+    sizes = list(sizes) if is_on else []
+    dtype = (kv_cache_dtype(options) or "auto").lower()
+    kind = "generation-only" if release >= _HYPHENED_FROM else "generation only"
+    drafted = f", draft_len={draft_tokens(options)}" if release >= _DRAFTED_FROM else ""
+    captures = (
+        f"[TRT-LLM] [I] Run {kind} CUDA graph warmup for batch size={size}{drafted}"
+        for size in sorted(sizes, reverse=True)
+    )
+    return {
+        "release": release,
+        "kv_cache_dtype": dtype,
+        "is_auto": dtype == "auto",
+        "is_captured": bool(sizes),
+        "sizes": sizes,
+        "count": len(sizes),
+        "largest": max(sizes, default=0),
+        "padding": bool(graphs.get("enable_padding", graphs.get("padding_enabled"))),
+        "captures": "\n".join(captures),
+    }
+
+
+def flattened(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The YAML file without the mapping that 0.20 and older have most of it in."""
+    return {**options, **(options.get("pytorch_backend_config") or {})}
+
+
+def draft_tokens(options: Mapping[str, Any]) -> int:
+    """Tokens that are drafted at once, by the YAML file; 0: speculation is off."""
+    speculative = options.get("speculative_config") or {}
+    name = "num_nextn_predict_layers"
+    return int(speculative.get(name, speculative.get("max_draft_len", 0)))

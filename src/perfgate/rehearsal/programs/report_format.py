@@ -1,4 +1,4 @@
-"""Formats of reports: sections of text in a TOML file, each with the releases that write it."""
+"""Formats of reports: a TOML file beside each module, with the releases that write each section."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, toml
+
+from perfgate.rehearsal.options import GivenOptions
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,6 +20,20 @@ class _Section(Struct, frozen=True, forbid_unknown_fields=True):
     needs: str = ""
 
 
+class _Format(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a program prints and saves, the options that it reports, and other facts."""
+
+    facts: Mapping[str, Any] = {}
+    printed: tuple[_Section, ...] = ()
+    result: tuple[_Section, ...] = ()
+    options: Mapping[str, tuple[Any, ...]] = {}
+
+
+def facts(module: str, program: str) -> Mapping[str, Any]:
+    """What else the file tells of a program; for the arguments see `printed`."""
+    return _formats(Path(module))[program].facts
+
+
 def printed(module: str, program: str, release: tuple[int, ...], values: Mapping[str, Any]) -> str:
     """What a release prints; its sections are filled in with the values.
 
@@ -27,7 +43,8 @@ def printed(module: str, program: str, release: tuple[int, ...], values: Mapping
         release: numbers of the release.
         values: what is reported; a section may need one of them.
     """
-    return "".join(_sections(module, program, "printed", release, values)).format(**values)
+    sections = _formats(Path(module))[program].printed
+    return "".join(_of_release(sections, release, values)).format_map(values)
 
 
 def result(
@@ -38,7 +55,8 @@ def result(
     A section is a list of KEY, KEY=VALUE or KEY=JSON; ``ABOVE/KEY`` is in an object.
     """
     found: dict[str, Any] = {}
-    for word in " ".join(_sections(module, program, "result", release, values)).split():
+    sections = _formats(Path(module))[program].result
+    for word in " ".join(_of_release(sections, release, values)).split():
         key, _, name = word.partition("=")
         above, _, last = key.rpartition("/")
         place = found.setdefault(above, {}) if above else found
@@ -47,15 +65,29 @@ def result(
     return found
 
 
+def option_values(module: str, program: str, given: GivenOptions) -> dict[str, Any]:
+    """What a report tells of the command line: [OPTION, DEFAULT], or [OPTION] of what can be None.
+
+    The default ``false`` is that of a flag.
+    """
+    found: dict[str, Any] = {}
+    for name, (option, *default) in _formats(Path(module))[program].options.items():
+        if default and default[0] is not False:
+            found[name] = given.get(option, default[0])
+        else:
+            found[name] = given.has(option) if default else given.get(option, "") or None
+    return found
+
+
 @cache
-def _formats(path: Path) -> dict[str, dict[str, tuple[_Section, ...]]]:
-    return toml.decode(path.read_bytes(), type=dict[str, dict[str, tuple[_Section, ...]]])
+def _formats(module: Path) -> dict[str, _Format]:
+    return toml.decode(module.with_suffix(".toml").read_bytes(), type=dict[str, _Format])
 
 
-def _sections(
-    module: str, program: str, kind: str, release: tuple[int, ...], values: Mapping[str, Any]
+def _of_release(
+    sections: tuple[_Section, ...], release: tuple[int, ...], values: Mapping[str, Any]
 ) -> Iterator[str]:
-    for section in _formats(Path(module).with_suffix(".toml"))[program][kind]:
+    for section in sections:
         is_needed = not section.needs or values.get(section.needs)
         if is_needed and section.since <= release < section.before:
             yield section.text
