@@ -3,7 +3,6 @@
 `perfgate.campaign` measures; this room only translates between pytest and the rest.
 """
 
-import gc
 import os
 from collections.abc import Generator
 
@@ -23,9 +22,6 @@ pytest_plugins = ("perfgate.suite.fixtures", "perfgate.suite.outputs")
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's part of this process."""
-    # What is loaded by now stays until the end. To search it for garbage again and again, as Python
-    # and pytest do, takes a third of a session's start.
-    gc.freeze()
     settle_folders(config)
     worker = getattr(config, "workerinput", None)
     options = SessionOptions(option_of(config), worker and worker["perfgate_deadline"])
