@@ -354,7 +354,7 @@ class Place:
             return None
         status, said = self.run(line.tried)
         if status != line.status:
-            wrong = f"ended with {status}, not {line.status}"
+            wrong: str | None = f"ended with {status}, not {line.status}"
         elif line.reason or not (wrong := _unlike(line.output, said.splitlines())):
             return None
         return f"{line.place}: {line.tried}\n{wrong}:\n{said[-3000:]}"

@@ -113,10 +113,10 @@ def _engine(tools: Toolchain) -> str | Finding:
     commit = "" if build.commit == build.version else f", commit {build.commit[:12]}"
     found = f"{build.name} {build.version}{commit}"
     unknown = tools.engine.uncovered(build.version)
-    told = [unknown] if unknown else []
+    notes = [unknown] if unknown else []
     if tools.engine.known_limitations:
-        told += tools.engine.known_limitations(tools.scenario, build)
-    return Finding("warning", f"{found}: {'; '.join(told)}") if told else found
+        notes += tools.engine.known_limitations(tools.scenario, build)
+    return Finding("warning", f"{found}: {'; '.join(notes)}") if notes else found
 
 
 def _launch(tools: Toolchain) -> str:
