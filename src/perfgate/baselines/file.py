@@ -102,8 +102,8 @@ def read_head(path: Path) -> Head:
 
 def head_of(baseline: Baseline) -> Head:
     """What the file of `baseline` would say of itself."""
-    told = {name: getattr(baseline, name) for name in _OF_HEAD}
-    return Head(**told, labels=frozenset(baseline.entries), file=baseline.file or Path())
+    fields = {name: getattr(baseline, name) for name in _OF_HEAD}
+    return Head(**fields, labels=frozenset(baseline.entries), file=baseline.file or Path())
 
 
 _OF_HEAD = (
@@ -188,19 +188,19 @@ def _plain_run(store: Path, run: BaselineRun) -> dict[str, Any]:
     """A run as the file has it; the files of its questions are written."""
     plain: dict[str, Any] = to_plain(replace(run, answers={}), leave_out_none=True)
     del plain["answers"]
-    told = {}
+    answers = {}
     for metric, given in run.answers.items():
         if not given:
             continue
         of_metric = questions.questions_of(metric, given)
         questions.keep(store, of_metric)
-        told[metric] = {
+        answers[metric] = {
             "task": of_metric.task,
             "questions": of_metric.digest,
             "count": len(of_metric.keys),
             "right": questions.packed(given, of_metric.keys),
         }
-    return {**plain, "answers": told} if told else plain
+    return {**plain, "answers": answers} if answers else plain
 
 
 def _answered(path: Path, label: str, entry: Entry, told: list[Any]) -> Entry:

@@ -300,8 +300,8 @@ def common_values(starts: Sequence[Mapping[str, float]]) -> dict[str, tuple[floa
 def _node_of(facts: Mapping[str, Any]) -> str:
     """The node, or nodes, that a measurement's engine ran on; empty: perfgate's own machine."""
     for launcher, names in (("slurm", "nodes"), ("mpirun", "hosts")):
-        told = facts.get(launcher)
-        nodes = told.get(names) if isinstance(told, Mapping) else None
+        details = facts.get(launcher)
+        nodes = details.get(names) if isinstance(details, Mapping) else None
         if isinstance(nodes, list):
             return ",".join(sorted(map(str, nodes)))
     return ""

@@ -379,8 +379,8 @@ def _take(found: _Found, taken: _Taken, *, synthetic: bool) -> None:
     else:
         found.usable[label].append(taken)
         if line.source:
-            told = from_plain(BuildSource, line.source)
-            found.sources.append((line.started, told))
+            source = from_plain(BuildSource, line.source)
+            found.sources.append((line.started, source))
 
 
 def _faults(found: _Found, carried: Collection[Verdict]) -> set[str]:

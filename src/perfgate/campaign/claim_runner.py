@@ -224,8 +224,8 @@ class ClaimRunner:
         """
         clients = {probe: self._client(probe) for probe in now}
         if len(set(filter(None, clients.values()))) > 1:
-            told = ", ".join(f"{probe.id} by {name}" for probe, name in clients.items())
-            return f"the sides are measured by different clients: {told}"
+            named = ", ".join(f"{probe.id} by {name}" for probe, name in clients.items())
+            return f"the sides are measured by different clients: {named}"
         if not unmeasured:
             return {}
         ((probe, why),), ((measured, client),) = unmeasured.items(), clients.items()
@@ -264,7 +264,7 @@ class ClaimRunner:
 
 def _no_side(probe: Probe, why: str) -> str:
     """Why a claim cannot be judged without a side that is not measured."""
-    told = f"{probe.id} is not measured in this session ({why}), and no accepted baseline serves"
+    problem = f"{probe.id} is not measured in this session ({why}), and no accepted baseline serves"
     if why == _UNSELECTED:
-        told += f"; select the tests of {probe.scenario.id}, too"
-    return told
+        problem += f"; select the tests of {probe.scenario.id}, too"
+    return problem

@@ -239,8 +239,8 @@ class FreshStart:
         measured = parsed_load(client, self.scenario, point, folder)
         if not self.whole_load:
             return measured
-        told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
-        return replace(measured, facts={**measured.facts, **told})
+        details = client_facts(client, self._target, self.scenario, self.tools.build, measured)
+        return replace(measured, facts={**measured.facts, **details})
 
     def _make_blocks(
         self, other: "FreshStart", load: Workload, point: LoadPoint, probe: Probe

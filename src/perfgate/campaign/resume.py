@@ -131,7 +131,7 @@ def require_same_selection(facts: Line, first: Iterable[str], now: Iterable[str]
     before, after = set(first), set(now)
     if not before or before == after:
         return
-    told = [
+    changes = [
         f"{len(names)} {what}: {', '.join(sorted(names)[:3])}" + (", …" if len(names) > 3 else "")
         for what, names in (("missing", before - after), ("more", after - before))
         if names
@@ -139,7 +139,7 @@ def require_same_selection(facts: Line, first: Iterable[str], now: Iterable[str]
     raise InputError(
         f"the selected tests differ from those of run {facts['id']}",
         field="--resume",
-        found="; ".join(told),
+        found="; ".join(changes),
         expected=f"the {len(before)} tests selected then",
         hint=f"repeat its arguments: {call_of(facts)}",
     )

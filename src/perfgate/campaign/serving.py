@@ -251,18 +251,19 @@ def _no_token(endpoint: Endpoint, within_s: float) -> str:
         {"Content-Type": "application/json"},
     )
     try:
-        told = _object(request, within_s)
+        completion = _object(request, within_s)
     except urllib.error.HTTPError as error:
         with error:  # it holds the connection
             said = error.read(200).decode(errors="replace")
         return f"a completion of one token was answered with status {error.code}: {said}"
     except (OSError, ValueError) as error:
         return f"no completion of one token: {error}"
-    return "" if told.get("choices") else "the answer to a completion of one token has no choices"
+    has_text = bool(completion.get("choices"))
+    return "" if has_text else "the answer to a completion of one token has no choices"
 
 
 def settings_facts(
-    scenario: Scenario, tools: Toolchain, program: Job, told: Mapping[str, Json]
+    scenario: Scenario, tools: Toolchain, program: Job, answers: Mapping[str, Json]
 ) -> dict[str, Json]:
     """Facts for the record: what the engine says that it runs with, and what it does not tell.
 
@@ -270,7 +271,7 @@ def settings_facts(
         scenario: what was asked.
         tools: its engine.
         program: that holds the engine: a server that is ready, or a benchmark at its end.
-        told: what the server answers of its settings (`told_settings`), or the benchmark reports.
+        answers: the server's, of its settings (`told_settings`), or what the benchmark reports.
 
     Raises:
         RunError: ``not_in_force``: a setting of the scenario is another there.
@@ -279,7 +280,7 @@ def settings_facts(
     words, logs = engine.settings_words, (program.stderr, program.stdout)
     telling = (line for log in logs if words for _, line in lines_with(log, words))
     found = (
-        engine.effective_settings(scenario, told, telling) if engine.effective_settings else None
+        engine.effective_settings(scenario, answers, telling) if engine.effective_settings else None
     )
     if found is not None:
         return require_effective_settings(scenario, found)

@@ -91,9 +91,9 @@ def guarded(
         nodes: dict[str, Json] = {node: one.plain() for node, one in watch.conditions.items()}
         environment = {"nodes": nodes}
         disturbed = tuple(
-            f"{node}: {told}"
+            f"{node}: {disturbance}"
             for node, seen in watch.conditions.items()
-            for told in disturbances(seen, limits)
+            for disturbance in disturbances(seen, limits)
         )
     return replace(
         measured,
@@ -211,8 +211,8 @@ def look_at(setup: StartSetup, placement: Placement, session: Session) -> Machin
     """
     tools, machine = setup.build.tools, session.machine
     scenario = tools.scenario
-    told = placement.doctor()
-    if told is None:
+    answer = placement.doctor()
+    if answer is None:
         where = PreflightTarget(
             run_folder=session.run.path,
             leased=setup.lease.gpus or None,
@@ -221,8 +221,8 @@ def look_at(setup: StartSetup, placement: Placement, session: Session) -> Machin
         )
         report = look(scenario, tools, machine, where)
     else:
-        machine = from_plain(Machine, told["machine"])
-        report = from_plain(PreflightReport, told)
+        machine = from_plain(Machine, answer["machine"])
+        report = from_plain(PreflightReport, answer)
     failed: RunError | None = None
     if not report.of("failed"):
         try:

@@ -91,17 +91,17 @@ def _change(label: str, metric: str, before: Entry | None, after: Entry | None) 
         first, second = before.answers(metric)[:1], after.answers(metric)[:1]
         if not (first and second and first[0].keys() == second[0].keys()):
             return MetricChange(label, metric, old, new, new - old)
-        told: Judgement | measurement.Change = judge_paired(
+        change: Judgement | measurement.Change = judge_paired(
             metric, first, second, margin=ACCURACY.band or 0.02
         )
         pairs = [(first[0][key], second[0][key]) for key in first[0]]
         lost, gained = pairs.count((True, False)), pairs.count((False, True))
     else:
         try:
-            told = PerformanceTest(metric, None, was, is_now).change()
+            change = PerformanceTest(metric, None, was, is_now).change()
         except InputError:  # a value that has no logarithm
             return MetricChange(label, metric, old, new, new / old - 1 if old else None)
-    numbers = (told.baseline, told.measured, told.change, told.interval)
+    numbers = (change.baseline, change.measured, change.change, change.interval)
     return MetricChange(label, metric, *numbers, lost, gained)
 
 

@@ -96,21 +96,21 @@ def judge_ranks(ranks: Ranks, lines: Iterable[str], ended: Exit, job: Job) -> Ch
     who = [one for one in said if "reached" not in one]
     reached = {one["rank"]: one["reached"] for one in said if "reached" in one}
     numbers, total = sorted(one["rank"] for one in who), ranks.total
-    told = f"{len(set(numbers))} of {total} ranks answered"
+    answered = f"{len(set(numbers))} of {total} ranks answered"
     apart = f"all {total} ranks started and did not reach each other"
     by = sorted({one["by"] for one in who})
     if ended.reason == "total":
         limit = f" in {ended.duration_s:.0f} s"
         if len(set(numbers)) == total:
             raise RunError("mpi", apart + limit, evidence=job.tail(5), hint=_APART)
-        raise _of_logs(job, f"{told}{limit}{_missing(total, numbers)}")
+        raise _of_logs(job, f"{answered}{limit}{_missing(total, numbers)}")
     if total > 1 and who and all(one["size"] == 1 for one in who):
         why = f"each of {len(numbers)} ranks takes itself for the only one of 1, not of {total}"
         raise RunError("pmi_mismatch", why, evidence=job.tail(5), hint=_ALONE)
     if ended.status != 0:
-        raise _of_logs(job, f"the ranks ended with status {ended.status}: {told}")
+        raise _of_logs(job, f"the ranks ended with status {ended.status}: {answered}")
     if numbers != list(range(total)) or {one["size"] for one in who} != {total}:
-        raise _of_logs(job, f"{told}{_missing(total, numbers)}")
+        raise _of_logs(job, f"{answered}{_missing(total, numbers)}")
     if by != [""] and set(reached.values()) != {total}:
         raise _of_logs(job, apart)
     nodes = Counter(tuple(one["node"]) for one in who)

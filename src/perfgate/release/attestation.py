@@ -206,8 +206,8 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
             found.append(candidate)
     if found:
         return tuple(found)
-    told = ", ".join(dict.fromkeys(one.description for one in builds)) or "no build"
-    raise ReleaseStatus.INCOMPLETE.refusal("no_subject", found=told)
+    builds_text = ", ".join(dict.fromkeys(one.description for one in builds)) or "no build"
+    raise ReleaseStatus.INCOMPLETE.refusal("no_subject", found=builds_text)
 
 
 def _subjects(name: str, commit: str, digest: str, image: str) -> Iterator[Subject]:

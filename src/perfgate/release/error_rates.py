@@ -249,5 +249,5 @@ def at_most(share: float) -> str:
         return "less than 0.01 %"
     digits = 2 if share < 0.001 else 1 if share < 0.1 else 0
     factor = 10 ** (2 + digits)
-    told = min(math.ceil(share * factor - 1e-9) / 10**digits, 100.0)
-    return f"at most {told:.{digits}f} %"
+    rate = min(math.ceil(share * factor - 1e-9) / 10**digits, 100.0)
+    return f"at most {rate:.{digits}f} %"

@@ -145,11 +145,11 @@ def is_signed(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def _of_large_order(key: Ed25519PublicKey, **told: Any) -> Ed25519PublicKey:
+def _of_large_order(key: Ed25519PublicKey, **fields: Any) -> Ed25519PublicKey:
     """The key, unless its 32 bytes, canonical or not, encode a point of small order."""
     y = int.from_bytes(key.public_bytes_raw(), "little") & (2**255 - 1)  # without the sign of x
     if y % _PRIME in _SMALL_ORDER:
-        raise ReleaseStatus.KEY.refusal("small_order", **told)
+        raise ReleaseStatus.KEY.refusal("small_order", **fields)
     return key
 
 

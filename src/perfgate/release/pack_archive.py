@@ -139,8 +139,8 @@ def read_manifest(content: bytes, pack: Path) -> Manifest:
         manifest = msgspec.convert(plain, Manifest)
         _ = manifest.ended_at
     except JsonError as error:
-        told = {"found": error.found, "expected": error.expected}
-        raise _broken("bad_manifest", pack, problem=error.problem, **told) from error
+        fields = {"found": error.found, "expected": error.expected}
+        raise _broken("bad_manifest", pack, problem=error.problem, **fields) from error
     except (msgspec.ValidationError, ValueError) as error:
         problem = "is not as perfgate writes it"
         raise _broken("bad_manifest", pack, problem=problem, found=error) from error
@@ -185,8 +185,8 @@ def _problems_of_paths(manifest: Manifest) -> Iterator[tuple[str, object]]:
         yield "two names that are one on some systems", " and ".join(map(repr, pair))
 
 
-def _broken(name: str, pack: Path, **told: Any) -> ReleaseRefused:
-    return ReleaseStatus.BROKEN_PACK.refusal(name, file=pack, **told)
+def _broken(name: str, pack: Path, **fields: Any) -> ReleaseRefused:
+    return ReleaseStatus.BROKEN_PACK.refusal(name, file=pack, **fields)
 
 
 def _problem_of_name(path: str) -> str | None:

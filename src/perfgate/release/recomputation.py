@@ -200,11 +200,11 @@ class _Recomputation:
             *_differences(name, _plain(line.judgements), _plain(judged.judgements)),
             *_differences(name, recorded.value, judged.verdict.value),
         ]
-        differences, told = (
+        differences, not_recomputed = (
             tuple(dict.fromkeys(lines)) for lines in (self._differences, self._from_records)
         )
         metrics = sum(judgement.measured is not None for judgement in judged.judgements)
-        return Recomputed(self._run.id, name, judged.verdict, differences, told, metrics)
+        return Recomputed(self._run.id, name, judged.verdict, differences, not_recomputed, metrics)
 
     def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
         """Check that this perfgate can judge what was recorded."""

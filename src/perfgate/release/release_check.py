@@ -145,14 +145,14 @@ def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
     ]
     other = next((one for one in builds if not _is_one(builds[0][1], one[1])), None)
     if other:
-        told = (f"run {run}: {build.description}" for run, build in (builds[0], other))
-        raise ReleaseStatus.MIXED.refusal("two_builds", found="; ".join(told))
+        stated = (f"run {run}: {build.description}" for run, build in (builds[0], other))
+        raise ReleaseStatus.MIXED.refusal("two_builds", found="; ".join(stated))
     judges: dict[str | None, str] = {}
     for run in real:
         judges.setdefault(run.facts.versions.get("perfgate"), run.id)
     if len(judges) > 1:
-        told = (f"run {run}: perfgate {judge}" for judge, run in judges.items())
-        raise ReleaseStatus.MIXED.refusal("two_judges", found="; ".join(told))
+        stated = (f"run {run}: perfgate {judge}" for judge, run in judges.items())
+        raise ReleaseStatus.MIXED.refusal("two_judges", found="; ".join(stated))
 
 
 def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
@@ -339,12 +339,12 @@ def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Fou
 
 
 def _reason(result: TestResult, verdict: Verdict) -> str:
-    told = [
+    reasons = [
         f"{judgement.metric}: {judgement.reason}"
         for judgement in result.judgements
         if judgement.verdict == verdict
     ]
-    return "; ".join(told) or result.reason or f"the verdict is {verdict.value}"
+    return "; ".join(reasons) or result.reason or f"the verdict is {verdict.value}"
 
 
 def _too_low(test: RequiredTest, result: TestResult) -> Iterator[Found]:

@@ -45,18 +45,20 @@ class ReleaseStatus(IntEnum):
     EXPIRED = 31
     """A waiver has ended, or the evidence is older than the policy allows."""
 
-    def refusal(self, name: str, **told: Any) -> "ReleaseRefused":
+    def refusal(self, name: str, **fields: Any) -> "ReleaseRefused":
         """The refusal of this status and name in refusals.toml.
 
         Args:
             name: its name there.
-            told: file, field, found, expected and hint of an `InputError`, which go before those of
-                the table; and what the texts of the table have in braces.
+            fields: file, field, found, expected and hint of an `InputError`, which go before those
+                of the table; and what the texts of the table have in braces.
         """
         table = _REFUSALS[self.name]
         texts = {**{part: text for part, text in table.items() if part in _PARTS}, **table[name]}
-        given = {part: text.format(**told) for part, text in texts.items()}
-        return ReleaseRefused(self, **given | {part: told[part] for part in _PARTS & told.keys()})
+        given = {part: text.format(**fields) for part, text in texts.items()}
+        return ReleaseRefused(
+            self, **given | {part: fields[part] for part in _PARTS & fields.keys()}
+        )
 
 
 class ReleaseRefused(InputError):
@@ -66,7 +68,7 @@ class ReleaseRefused(InputError):
         status: the exit status that tells why.
     """
 
-    def __init__(self, status: ReleaseStatus, problem: str, **told: Any) -> None:
+    def __init__(self, status: ReleaseStatus, problem: str, **fields: Any) -> None:
         """Refuse; `told` are file, line, field, found, expected and hint of an `InputError`."""
         self.status = status
-        super().__init__(problem, **told)
+        super().__init__(problem, **fields)

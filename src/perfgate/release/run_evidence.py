@@ -64,8 +64,10 @@ class RunEvidence:
     @property
     def injected(self) -> str:
         """What was changed on purpose for the whole run; empty: nothing."""
-        told = self.run.facts.get("injected") or ()
-        return ", ".join(map(str, told)) if isinstance(told, list | tuple) else str(told)
+        injected = self.run.facts.get("injected") or ()
+        return (
+            ", ".join(map(str, injected)) if isinstance(injected, list | tuple) else str(injected)
+        )
 
     @property
     def void(self) -> str:
@@ -94,11 +96,11 @@ class RunEvidence:
     @property
     def machine(self) -> str:
         """``node7, 8 × NVIDIA B200``."""
-        told = self.facts.machine
-        there = told.get("gpus") or ()
+        machine = self.facts.machine
+        there = machine.get("gpus") or ()
         gpus = [str(one.get("name") if isinstance(one, Mapping) else one) for one in there]
         kinds = [f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus)]
-        return ", ".join([str(told.get("host", "")), *(kinds or [str(told.get("cpu", ""))])])
+        return ", ".join([str(machine.get("host", "")), *(kinds or [str(machine.get("cpu", ""))])])
 
     def other_hardware(self, subject: Selected, hardware: str) -> str:
         """On what else than `hardware` it measured the test; empty: on that, or it does not say."""

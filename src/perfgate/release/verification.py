@@ -259,10 +259,10 @@ def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun])
         raise _not_reproduced("rendered", pack, other)
 
 
-def _not_reproduced(name: str, pack: Pack, found: Sequence[str], **told: Any) -> ReleaseRefused:
+def _not_reproduced(name: str, pack: Pack, found: Sequence[str], **fields: Any) -> ReleaseRefused:
     more = len(found) - _TOLD
     shown = "; ".join([*found[:_TOLD], *([f"{more} more"] if more > 0 else [])])
-    return ReleaseStatus.NOT_REPRODUCED.refusal(name, file=pack.path, found=shown, **told)
+    return ReleaseStatus.NOT_REPRODUCED.refusal(name, file=pack.path, found=shown, **fields)
 
 
 def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
@@ -410,5 +410,5 @@ def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
 
 
 def _other(name: str, pack: Pack, found: str, expected: str) -> ReleaseRefused:
-    told = {"file": pack.path, "found": found, "expected": expected}
-    return ReleaseStatus.OTHER_RELEASE.refusal(name, **told)
+    fields = {"file": pack.path, "found": found, "expected": expected}
+    return ReleaseStatus.OTHER_RELEASE.refusal(name, **fields)

@@ -186,7 +186,7 @@ def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> It
             else []
         )
         runs = frozenset(run.run for run in entry.runs)
-        told = f"accepted by {baseline.accepted_by} on {baseline.accepted_at[:10]}"
+        text = f"accepted by {baseline.accepted_by} on {baseline.accepted_at[:10]}"
         point = HistoryPoint(
             baseline.engine.commit,
             baseline.engine.version,
@@ -194,7 +194,7 @@ def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> It
             central_value(metric, values),
             tuple(values),
             "anchor" if baseline.engine.commit == stored.anchor else "baseline",
-            f"{told}, measured in {', '.join(sorted(runs))}",
+            f"{text}, measured in {', '.join(sorted(runs))}",
             baseline.synthetic,
             "; ".join(notes),
         )

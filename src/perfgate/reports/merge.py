@@ -64,7 +64,7 @@ def merge(
     reports = [report_of(run.facts, run.records) for run in runs]
     if not part:
         require_complete(reports, matrix)
-    chosen, told = _chosen(reports)
+    chosen, notes = _chosen(reports)
     results = [*chosen.values()] if len(reports) == 1 else sorted(chosen.values(), key=_by_test)
     open_ends, more = _not_ended(reports, chosen)
     unheld = tuple(dict.fromkeys(fault for one in reports for fault in one.waiver_faults))
@@ -102,7 +102,7 @@ def merge(
         waiver_faults=unheld,
         suspicion=suspicion(results),
         without_controls=without_controls(results),
-        merged=(*told, *more),
+        merged=(*notes, *more),
         recorded=tuple(line for one in reports for line in one.recorded),
         resumptions=tuple(line for one in reports for line in one.resumptions),
     )
@@ -199,7 +199,7 @@ def _chosen(reports: Sequence[RunReport]) -> tuple[dict[str, TestResult], list[s
     """
     chosen: dict[str, TestResult] = {}
     doubled: dict[tuple[str, str], list[str]] = {}
-    told: list[str] = []
+    notes: list[str] = []
     for report in reports:
         for new in report.results:
             old = chosen.get(new.test)
@@ -208,15 +208,15 @@ def _chosen(reports: Sequence[RunReport]) -> tuple[dict[str, TestResult], list[s
             elif is_judged(old) and is_judged(new):
                 doubled.setdefault((old.run, new.run), []).append(new.name)
             elif is_judged(old):
-                told.append(f"{new.name}: {_describe(new)} left out for {_describe(old)}")
+                notes.append(f"{new.name}: {_describe(new)} left out for {_describe(old)}")
             else:
                 chosen[new.test] = new
-                told.append(f"{new.name}: {_describe(old)} replaced by {_describe(new)}")
+                notes.append(f"{new.name}: {_describe(old)} replaced by {_describe(new)}")
     if doubled:
         raise SeveralInputErrors(
             [_doubled(pair, names, reports) for pair, names in doubled.items()]
         )
-    return chosen, told
+    return chosen, notes
 
 
 def _doubled(
@@ -258,7 +258,7 @@ def _not_ended(
     reports: Sequence[RunReport], chosen: Mapping[str, TestResult]
 ) -> tuple[list[str], list[str]]:
     """Runs without an end that nothing makes up for, and what is told of the others."""
-    bad, told = [], []
+    bad, notes = [], []
     for report in reports:
         run = report.runs[0]
         if run.status is not None:
@@ -269,8 +269,8 @@ def _not_ended(
         if left or not others:
             bad.append(run.id)
         else:
-            told.append(f"run {run.id} did not end; what it lacks is in run {', '.join(others)}")
-    return bad, told
+            notes.append(f"run {run.id} did not end; what it lacks is in run {', '.join(others)}")
+    return bad, notes
 
 
 def _bugs(runs: Sequence[EndedRun], chosen: Mapping[str, TestResult]) -> bool:

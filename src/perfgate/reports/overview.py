@@ -220,11 +220,11 @@ def machine_evidence(report: RunReport) -> str:
     if not lost:
         return ""
     beside = sum(bool(one.controls_used) or one.is_interleaved for one in lost)
-    told = (
+    text = (
         f"{beside} of {counted(len(lost), 'regressed performance metric')} also lost against the "
         "baseline's build in this session"
     )
-    return told if beside == len(lost) else f"{told}; for the others the machine is not excluded"
+    return text if beside == len(lost) else f"{text}; for the others the machine is not excluded"
 
 
 def probably_worse(report: RunReport) -> list[tuple[TestResult, Change]]:

@@ -134,8 +134,8 @@ def _blocks(columns: Row, rows: Sequence[Row], width: int) -> list[str]:
         lines += ["", first.strip()] if lines else [first.strip()]
         for column, cell in zip(columns[1:], others, strict=True):
             if cell.strip():
-                told = f"{column.strip()}: {' '.join(cell.split())}"
-                lines += _folded(told, width, first="  ", later="    ")
+                text = f"{column.strip()}: {' '.join(cell.split())}"
+                lines += _folded(text, width, first="  ", later="    ")
     return lines
 
 

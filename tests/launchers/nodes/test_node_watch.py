@@ -52,9 +52,11 @@ def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
 def test_it_ends_when_what_started_it_is_gone(tmp_path) -> None:
     file = tmp_path / "told"
     with subprocess.Popen((*PARENT, file, *ARGV), stdout=subprocess.PIPE, text=True) as parent:
-        watch = psutil.Process(int(parent.stdout.readline()))
-        eventually(file.read_text)
-        parent.kill()
+        try:
+            watch = psutil.Process(int(parent.stdout.readline()))
+            eventually(file.read_text)
+        finally:
+            parent.kill()
     try:
         watch.wait(PATIENCE_S)
     finally:

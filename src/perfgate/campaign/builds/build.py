@@ -238,8 +238,8 @@ def _identified(tools: Toolchain, source: BuildSource, expected: EngineBuild | N
         ) from error
     if expected is None:
         return tools
-    told = found.commit if found.commit != found.version else ""
-    if found.version != expected.version or not _same_commit(told, expected):
+    commit = found.commit if found.commit != found.version else ""
+    if found.version != expected.version or not _same_commit(commit, expected):
         raise InputError(
             "the other build is not the one that is expected",
             found=f"{source.description} is {_describe(found)}",
@@ -271,12 +271,12 @@ def _refuse_replaced(
         )
 
 
-def _same_commit(told: str, expected: EngineBuild) -> bool:
+def _same_commit(commit: str, expected: EngineBuild) -> bool:
     """Whether a commit, as far as it is told, is the expected one; either may be shortened."""
     known = expected.commit
-    if not told or known == expected.version:
+    if not commit or known == expected.version:
         return True
-    return told.startswith(known) or known.startswith(told)
+    return commit.startswith(known) or known.startswith(commit)
 
 
 def _describe(build: EngineBuild) -> str:

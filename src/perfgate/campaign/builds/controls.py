@@ -156,18 +156,18 @@ class ControlBuilds:
         """Whether nothing speaks against a start of this build, as far as is known."""
         return against not in self.skip_reason
 
-    def failed(self, against: Against, told: str) -> None:
+    def failed(self, against: Against, reason: str) -> None:
         """Take note of a start of this build that failed; after the second there is no other."""
         failures = self._failures.setdefault(against, [])
-        failures.append(told)
+        failures.append(reason)
         if len(failures) >= _MOST_FAILURES:
             self._skip_reasons[against] = f"it failed twice: {'; '.join(failures)}"
 
     def why_no_more(self, wanted: Collection[Against]) -> Iterator[str]:
         """Why controls that are wanted are not made."""
         for against in CONTROL_ROLES:
-            if against in wanted and (told := self._skip_reasons.get(against)):
-                yield f"no further control of the {against}'s build: {told}"
+            if against in wanted and (reason := self._skip_reasons.get(against)):
+                yield f"no further control of the {against}'s build: {reason}"
 
     @property
     def skip_reason(self) -> Mapping[Against, str]:

@@ -257,7 +257,7 @@ def _learnt(
         notes = [] if learnt.differences else [NO_HISTORY]
         if left_out:
             more = len(left_out) - _MOST_TOLD
-            told = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
-            notes.append(f"noise: left out of the history: {'; '.join(told)}")
+            listed = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
+            notes.append(f"noise: left out of the history: {'; '.join(listed)}")
         noises[metric] = replace(learnt, note="; ".join(notes))
     return noises

@@ -212,10 +212,10 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
             changes.append(test.change(given.rule))
         except InputError as error:  # what does not gate spoils no verdict
             notes.append(f"{test.metric} is not compared: {error.problem}")
-    told: dict[str, Any] = {"observed": tuple(changes), "notes": tuple(notes)}
+    fields: dict[str, Any] = {"observed": tuple(changes), "notes": tuple(notes)}
     if given.verdict is not None:
         more = given.verdict == Verdict.INCONCLUSIVE
-        return ProbeJudgement(given.verdict, (), given.reason, more, **told)
+        return ProbeJudgement(given.verdict, (), given.reason, more, **fields)
     judgements = [_with_gap(_judged(one, given.rule), given.documented) for one in given.tests]
     for one in given.anchor:
         judged = _judged(_with_anchor_band(one), given.rule)
@@ -228,7 +228,7 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
         for one, judged in pairs
         if isinstance(one, AccuracyTest)
     )
-    return replace(combine(judgements), changed=tuple(filter(None, changed)), **told)
+    return replace(combine(judgements), changed=tuple(filter(None, changed)), **fields)
 
 
 def _judged(test: JudgedTest, rule: Rule) -> Judgement:

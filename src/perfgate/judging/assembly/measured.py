@@ -98,8 +98,8 @@ def gap(metric: str, documented: float, now: float) -> float:
 
 def image_facts(facts: Mapping[str, Json]) -> dict[str, Json]:
     """What the launcher tells of the image that it started; empty: nothing."""
-    told = (facts.get(launcher) for launcher in ("docker", "slurm"))
-    return next((one for one in told if isinstance(one, dict) and one.get("image")), {})
+    details = (facts.get(launcher) for launcher in ("docker", "slurm"))
+    return next((one for one in details if isinstance(one, dict) and one.get("image")), {})
 
 
 def measured_build(build: EngineBuild, measurements: Sequence[Measurement]) -> MeasuredBuild:
@@ -154,8 +154,8 @@ def settings_notes(scenario: Scenario, measurements: Sequence[Measurement]) -> I
 def unestablished(measurements: Sequence[Measurement]) -> dict[str, str]:
     """Setting that is asked for → why it is not known to be in force, over all fresh starts."""
     given = [measurement.facts.get("settings_not_established") for measurement in measurements]
-    told = [facts for facts in given if isinstance(facts, dict)]
-    return {name: str(why) for facts in told for name, why in facts.items()}
+    reasons = [facts for facts in given if isinstance(facts, dict)]
+    return {name: str(why) for facts in reasons for name, why in facts.items()}
 
 
 def _texts(measurements: Sequence[Measurement], fact: str) -> list[str]:
@@ -172,8 +172,8 @@ def prompts_differ_from_document(measurements: Sequence[Measurement]) -> str:
     Args:
         measurements: one per fresh start, each with what is told of its client's prompts.
     """
-    told = (measurement.facts.get(DATASET_DIFFERS) for measurement in measurements)
-    return next((f"the dataset: {one}" for one in told if one), "")
+    differences = (measurement.facts.get(DATASET_DIFFERS) for measurement in measurements)
+    return next((f"the dataset: {one}" for one in differences if one), "")
 
 
 def unlike_baseline(

@@ -372,21 +372,21 @@ def _is_same_run(one: Measurement, other: Measurement) -> bool:
 
 def reported_facts(run: Measurement) -> dict[str, Fact]:
     """What a measurement tells of its program and load, by one name for each fact."""
-    told = {name: value for name, value in run.facts.items() if value is not None}
+    known = {name: value for name, value in run.facts.items() if value is not None}
     facts = _by_arithmetic(run.metrics)
     for name, (fact, tolerance) in _REPORTED.items():
-        if name in told:
-            facts[fact] = Fact(told[name], tolerance)
+        if name in known:
+            facts[fact] = Fact(known[name], tolerance)
     if _REQUESTED in facts:  # what was seen may move with the build
         for name in _SEEN:
             facts.pop(name, None)
     # How many questions each task asked; a run of the suite has one task, and says it once.
     tasks = {name.split(":")[1] for name in run.metrics if is_accuracy(name)}
-    if "questions" in told:
-        facts |= {f"{_PER_TASK}{task}": Fact(told["questions"]) for task in tasks}
-    facts |= {name: Fact(value) for name, value in told.items() if name.startswith(_PER_TASK)}
-    kind = "evaluator" if isinstance(told.get("evaluator"), str) else "client"
-    program, version = told.get(kind), told.get(f"{kind}_version", "None")
+    if "questions" in known:
+        facts |= {f"{_PER_TASK}{task}": Fact(known["questions"]) for task in tasks}
+    facts |= {name: Fact(value) for name, value in known.items() if name.startswith(_PER_TASK)}
+    kind = "evaluator" if isinstance(known.get("evaluator"), str) else "client"
+    program, version = known.get(kind), known.get(f"{kind}_version", "None")
     if isinstance(program, str):
         facts[PROGRAM] = Fact(program)
         if program not in _OF_THE_ENGINE and version != "None":

@@ -335,14 +335,14 @@ def _judgement(
     left, small = most - runs, verdict == Verdict.PASS and drop.low > 0
     words |= {"beyond": drop.loss >= margin, "likely": drop.low > 0}
     ahead, band = f"{separator}{may_decide(left)}", scale.describe(metric, margin)
-    told = drop.describe(metric)
+    effect = drop.describe(metric)
     return scale.judgement(
         metric,
         verdict,
         drop,
         margin,
         (score, score - drop.loss),
-        reason_of(verdict, told, band, evidence, ahead=ahead, **words),
+        reason_of(verdict, effect, band, evidence, ahead=ahead, **words),
         runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
         notes=(*notes, "small drop within the band") if small else tuple(notes),

@@ -71,15 +71,15 @@ class DocumentedTest:
         loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
         seen = scale.Estimate(loss, loss - RULE.loss_z * error, loss + RULE.pass_z * error)
         left = most - runs if verdict == Verdict.INCONCLUSIVE else 0
-        told, band = seen.describe(metric), scale.describe(metric, margin)
+        effect, band = seen.describe(metric), scale.describe(metric, margin)
         after = (
             f"{counted(runs, 'fresh start')} against the documented value of {self.value:.10g} "
             f"{metric.unit}"
         )
         reasons = {
-            Verdict.REGRESSION: f"misses the document by more than {band.lstrip('+-')}: {told}",
-            Verdict.PASS: f"{told}, no worse than the document by the {band} tolerance",
-            Verdict.INCONCLUSIVE: f"{told}: the {band} tolerance is not excluded, and that the "
+            Verdict.REGRESSION: f"misses the document by more than {band.lstrip('+-')}: {effect}",
+            Verdict.PASS: f"{effect}, no worse than the document by the {band} tolerance",
+            Verdict.INCONCLUSIVE: f"{effect}: the {band} tolerance is not excluded, and that the "
             "document is missed by more is not proved",
         }
         ahead = f", {may_decide(left)}" if verdict == Verdict.INCONCLUSIVE else ""

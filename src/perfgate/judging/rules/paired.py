@@ -564,10 +564,10 @@ def _who_is_ahead(metric: Metric, seen: scale.Estimate) -> str:
 
 
 def _reason(
-    seen: Look, verdict: Verdict, told: str, band: str, after: str, why: str, ahead: str = ""
+    seen: Look, verdict: Verdict, effect: str, band: str, after: str, why: str, ahead: str = ""
 ) -> str:
     """One sentence; without a `why` of its own that of every rule, as of `reason_of`."""
     if why:
-        return f"{told}{why}; {after}"
+        return f"{effect}{why}; {after}"
     size = {"beyond": seen.loss >= seen.upper, "likely": seen.low > 0}
-    return reason_of(verdict, told, band, after, **size, ahead=f", {ahead}")
+    return reason_of(verdict, effect, band, after, **size, ahead=f", {ahead}")

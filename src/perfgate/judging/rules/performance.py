@@ -279,8 +279,8 @@ def _judged(test: PerformanceTest, losses: Losses, rule: Rule) -> Judgement:
         notes.append(widened_note(declared, least, float(level.sigma[0])))
     elif not test.is_controlled and forced > margin:
         starts = counted(rule.max_runs, "fresh start")
-        told = f"{starts} resolve {percent(least, sign='')}"
-        notes.append(f"the band is below the noise floor: {told}")
+        resolution = f"{starts} resolve {percent(least, sign='')}"
+        notes.append(f"the band is below the noise floor: {resolution}")
     runs = list(new[: rule.max_runs])
     decided = _decide(test, losses, level, margin, rule)
     seen = level.estimate(runs[: decided.new], rule)
@@ -429,18 +429,18 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
         return []
     if len(runs) == 2:
         return [f"fresh start 2 lies {away(runs[1] - runs[0])} from fresh start 1; both are used"]
-    middle, told = median(runs), []
+    middle, notes = median(runs), []
     for position, run in enumerate(runs):
         others = median([*runs[:position], *runs[position + 1 :]])
         if abs(run - middle) > reach and abs(run - others) > reach:
-            told.append(
+            notes.append(
                 f"fresh start {position + 1} lies {away(run - others)} from the "
                 f"median of the other {len(runs) - 1}; it is used like them"
             )
-    if 2 * len(told) >= len(runs):  # no run is the odd one out
+    if 2 * len(notes) >= len(runs):  # no run is the odd one out
         apart = away(widest).lstrip("+-")
         return [f"the {len(runs)} fresh starts lie up to {apart} apart; all are used"]
-    return told
+    return notes
 
 
 def level_of(test: PerformanceTest, before: Sequence[float], rule: Rule) -> "Levels":

@@ -317,12 +317,12 @@ def _inspected(image: str) -> dict[str, Any] | None:
 def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
     with started(containers.docker("pull", image), "pull") as job:
         tell(f"pulling {image}")
-        told = time.monotonic()
+        reported = time.monotonic()
 
         def progress() -> None:
-            nonlocal told
-            if time.monotonic() - told >= TELL_EVERY_S:
-                told = time.monotonic()
+            nonlocal reported
+            if time.monotonic() - reported >= TELL_EVERY_S:
+                reported = time.monotonic()
                 said = _LAYER.findall(job.stdout.read_text(errors="replace"))
                 layers = sum(one.startswith("Pulling fs layer") for one in said)
                 here = sum(one.startswith(_LAYER_IS_HERE) for one in said)

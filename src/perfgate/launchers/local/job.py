@@ -183,10 +183,10 @@ class LocalJob(Job):
 
     def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:
         """As in `Job`; `also`: processes elsewhere that belong to it."""
-        told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
+        heading = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         pids = [process.pid for process in (*self.processes(), *also)]
         answer = ask_here(evidence_argv(self.mark, pids), EVIDENCE_S)
-        write_evidence(self.evidence, told, answer)
+        write_evidence(self.evidence, heading, answer)
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""
@@ -212,9 +212,9 @@ class LocalJob(Job):
         if self._deaf:
             time.sleep(min(seconds, 0.02))
             return
-        told = select.poll()
-        told.register(self._status.fileno(), select.POLLIN)
-        told.poll(seconds * 1000)
+        poll = select.poll()
+        poll.register(self._status.fileno(), select.POLLIN)
+        poll.poll(seconds * 1000)
 
     def _conclude(self) -> Exit | None:
         """The exit as the warden told it; None until the warden itself has ended too."""

@@ -189,8 +189,8 @@ def chosen_hosts(
     while True:
         tried = [host for host in hosts if host not in left_out]
         if len(tried) < needed:
-            told = "; ".join(f"{host.name}: {why}" for host, why in left_out.items())
-            raise RunError("mpi", f"too few hosts can be reached: {told}", hint=_NOT_REACHED)
+            reasons = "; ".join(f"{host.name}: {why}" for host, why in left_out.items())
+            raise RunError("mpi", f"too few hosts can be reached: {reasons}", hint=_NOT_REACHED)
         with ExitStack() as unused:
             locks = _taken(tried, request, site)
             files = [lock.file for lock in locks]

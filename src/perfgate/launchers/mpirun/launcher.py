@@ -112,8 +112,8 @@ def status_of_rank(ended: Exit, stderr: Path) -> int | None:
     number = signal_of(ended.status)
     if number is None:
         return ended.status
-    told = _SAID.search(end_of(stderr, _TAIL))
-    is_told = told is not None and int(told[1]) == number
+    match = _SAID.search(end_of(stderr, _TAIL))
+    is_told = match is not None and int(match[1]) == number
     return ended.status if ended.status in _OF_ITS_OWN and not is_told else -number
 
 
@@ -189,8 +189,8 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
             lock.write([])
             return f"{name}: {left} processes were left, and are ended" if left else ""
 
-        for told in filter(None, at_once(self.nodes, ended)):
-            self.request.tell(told)
+        for problem in filter(None, at_once(self.nodes, ended)):
+            self.request.tell(problem)
 
     def _started(
         self, command: Command, folder: Path, name: str, nodes: tuple[str, ...]
@@ -240,8 +240,8 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
 
     def _node_failed(self, lost: Mapping[str, str], error: RunError | None = None) -> RunError:
         self._launcher.bad.update(lost)
-        told = [f"{name} does not answer: {why}" for name, why in lost.items()]
-        message = "; ".join([*told, *([error.message] if error else [])])
+        silent = [f"{name} does not answer: {why}" for name, why in lost.items()]
+        message = "; ".join([*silent, *([error.message] if error else [])])
         hint = "look at the host itself; where mpirun.hosts names others they are tried once"
         evidence = error.evidence if error else ()
         return RunError("node_failed", message, evidence=evidence, hint=hint)

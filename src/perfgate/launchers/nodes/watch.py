@@ -87,12 +87,12 @@ def _ended(jobs: Mapping[str, Job], grace_s: float) -> dict[str, Conditions]:
     def end(job: Job) -> Conditions:
         try:
             ended = job.stop(grace_s if _lines(job) else HASTE_S)
-            told = _lines(job)
-            if len(told) > 1:
-                return conditions_of(json_text.parse(told[-1]))
+            lines = _lines(job)
+            if len(lines) > 1:
+                return conditions_of(json_text.parse(lines[-1]))
         except (PerfgateError, OSError, ValueError) as error:
             return _failed(error)
-        if not told and ended.reason == "stopped":
+        if not lines and ended.reason == "stopped":
             return not_watched(f"the watch did not start in {BEGUN_S:.0f} s")
         said = [f": {line}" for line in job.tail(2) if line != WATCHES][-1:]
         return not_watched("".join([f"the watch ended with status {ended.status}", *said]))
@@ -111,8 +111,8 @@ def _failed(error: Exception) -> Conditions:
 def _lines(job: Job) -> list[str]:
     """What it has told: nothing before it watches."""
     try:
-        told = read_regular(job.stdout, raw_log.MOST_SEARCHED)
-        return told.decode("utf-8", errors="replace").splitlines()
+        content = read_regular(job.stdout, raw_log.MOST_SEARCHED)
+        return content.decode("utf-8", errors="replace").splitlines()
     except OSError:
         return []
 

@@ -90,8 +90,8 @@ class JobFacts:
         """``job 12 is NODE_FAIL (NodeDown, exit code 0:0, nodes n1)``."""
         exit_code = self.exit_code and f"exit code {self.exit_code}"
         nodes = self.nodes and f"nodes {self.nodes}"
-        told = ", ".join(filter(None, (self.reason, exit_code, nodes)))
-        return f"job {self.job} is {self.state}" + (f" ({told})" if told else "")
+        details = ", ".join(filter(None, (self.reason, exit_code, nodes)))
+        return f"job {self.job} is {self.state}" + (f" ({details})" if details else "")
 
 
 def of_scontrol(job: str, line: str) -> JobFacts:

@@ -191,8 +191,8 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
 
     def doctor(self) -> Mapping[str, Json] | None:
         """As in `Placement`; with a container, also whether srun here can have any."""
-        told = super().doctor()
-        return with_plugin(told) if told is not None and self._contained else told
+        answer = super().doctor()
+        return with_plugin(answer) if answer is not None and self._contained else answer
 
     def _on_node(self, command: Command, folder: Path, name: str) -> Job:
         """As in `NodesPlacement`, by a step of the node's own."""
@@ -340,7 +340,7 @@ def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> cal
         RunError: it waited too long, or ended.
     """
     began = time.monotonic()
-    told, pause = began, _FIRST_LOOK_S
+    reported, pause = began, _FIRST_LOOK_S
     while True:
         facts, now = calls.job_facts(job), time.monotonic()
         if facts.runs:
@@ -351,8 +351,8 @@ def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> cal
         if now - began >= site.pending_limit_s:
             late = f"job {job} got no nodes in {now - began:.0f} s; Slurm's reason: {why}"
             raise RunError("pending_too_long", late)
-        if now - told >= TELL_EVERY_S:
-            told = now
+        if now - reported >= TELL_EVERY_S:
+            reported = now
             request.tell(f"job {job} has waited {now - began:.0f} s for nodes: {why}")
         time.sleep(pause)
         pause = min(2 * pause, _LAST_LOOK_S)

@@ -177,7 +177,7 @@ def wait_until_free(
     Raises:
         RunError: others had them all the time.
     """
-    began, told, pause_s = time.monotonic(), -math.inf, _PAUSES_S[0]
+    began, reported, pause_s = time.monotonic(), -math.inf, _PAUSES_S[0]
     hopeful = began  # when it last was so that waiting helps
     while True:
         try:
@@ -190,8 +190,8 @@ def wait_until_free(
         if waited >= wait_s or now - hopeful >= busy.patience_s:
             late = f"{what} did not become free in {waited:.0f} s: {busy}"
             raise RunError(failure, late, hint=hint)
-        if waited - told >= TELL_EVERY_S:
-            told = waited
+        if waited - reported >= TELL_EVERY_S:
+            reported = waited
             tell(f"waiting for {what}: {busy}")
         time.sleep(min(pause_s, wait_s - waited))
         pause_s = min(1.5 * pause_s, _PAUSES_S[1])

@@ -113,9 +113,9 @@ def _engine(tools: Toolchain) -> str | Finding:
     commit = "" if build.commit == build.version else f", commit {build.commit[:12]}"
     found = f"{build.name} {build.version}{commit}"
     unknown = tools.engine.uncovered(build.version)
-    told = [unknown] if unknown else []
-    told += tools.engine.known_limitations(tools.scenario, build)
-    return Finding("warning", f"{found}: {'; '.join(told)}") if told else found
+    notes = [unknown] if unknown else []
+    notes += tools.engine.known_limitations(tools.scenario, build)
+    return Finding("warning", f"{found}: {'; '.join(notes)}") if notes else found
 
 
 def _launch(tools: Toolchain) -> str:

@@ -70,7 +70,7 @@ def _rows(report: RunReport) -> Iterator[_Row]:
 def _datum(place: int, row: _Row) -> dict[str, Any]:
     one = row.judgement
     moved = f"{signed(one.metric, one.change)}, band {band(one)}"
-    told = f"{shortened(row.name)}, {one.metric}: {row.state}, {moved}, interval {interval(one)}"
+    text = f"{shortened(row.name)}, {one.metric}: {row.state}, {moved}, interval {interval(one)}"
     return {
         "place": place,
         "label": f"{moved}: {shortened(row.name, 40)} {shortened(one.metric, 40)}",
@@ -78,7 +78,7 @@ def _datum(place: int, row: _Row) -> dict[str, Any]:
         "change": row.change,
         "low": row.low,
         "high": row.high,
-        "told": told,
+        "told": text,
     }
 
 

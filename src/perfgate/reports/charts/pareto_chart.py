@@ -110,14 +110,14 @@ def _finite(value: float | None) -> float | None:
 
 def _datum(point: _Point) -> dict[str, Any]:
     values = f"{number(point.per_user)} per user, {number(point.per_gpu)} per GPU"
-    told = f"{point.series}, {shortened(point.probe)}: {values}"
+    text = f"{point.series}, {shortened(point.probe)}: {values}"
     return {
         "user": point.per_user,
         "gpu": point.per_gpu,
         "series": point.series,
         "best": point.is_best,
         "label": shortened(point.probe, 20) if point.series == "new" else "",
-        "told": told if point.is_best else f"{told}; beaten by another point",
+        "told": text if point.is_best else f"{text}; beaten by another point",
     }
 
 

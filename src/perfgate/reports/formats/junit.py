@@ -182,9 +182,13 @@ class JunitFormat(ReportFormat):
             counts = {attribute: elements[element] for element, attribute in COUNTS.items()}
             counts = {"tests": len(of_it), **counts}
             whole.update(counts)
-            told = {"name": _name(scenario), "time": f"{spent.get(scenario, 0):.0f}", **counts}
+            attributes = {
+                "name": _name(scenario),
+                "time": f"{spent.get(scenario, 0):.0f}",
+                **counts,
+            }
             cases = [_case(one, _unique(one.name, names), is_short) for one in of_it]
-            suites.append(_element("testsuite", told, _inside(2, cases)))
+            suites.append(_element("testsuite", attributes, _inside(2, cases)))
         # What Jenkins' schema lets it have.
         of_all = {name: whole[name] for name in ("tests", "failures", "errors")}
         text = _element("testsuites", {"name": "perfgate", **of_all}, _inside(1, suites))

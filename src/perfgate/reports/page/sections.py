@@ -148,7 +148,7 @@ def _section(
 
 def _facts(result: TestResult, several_runs: bool) -> Iterator[Pair]:
     """What is known of a test beside its numbers."""
-    told = [
+    rows = [
         ("build", [] if result.build is None else [result.build.description]),
         ("compared with", [result.compared_with]),
         ("control", [control.description for control in result.controls]),
@@ -161,7 +161,7 @@ def _facts(result: TestResult, several_runs: bool) -> Iterator[Pair]:
         ("run", [result.run if several_runs else ""]),
         ("resumed", [resumed(result.resumed_from) if result.resumed_from else ""]),
     ]
-    for name, texts in told:
+    for name, texts in rows:
         yield from ((name, text) for text in texts if text)
 
 
@@ -198,13 +198,13 @@ def metric_rows(result: TestResult) -> Iterator[MetricRow]:
         *((metric, observed.get(metric)) for metric in others if metric not in judged),
     ]
     for metric, one in compared:
-        values, told = measured.get(metric), documented.get(metric)
+        values, value = measured.get(metric), documented.get(metric)
         if values is not None:
-            yield MetricRow(metric, values.unit, values.value, values.n, one, told)
+            yield MetricRow(metric, values.unit, values.value, values.n, one, value)
         elif one is not None:
-            yield MetricRow(metric, unit_of(metric), one.measured, one.runs_used, one, told)
+            yield MetricRow(metric, unit_of(metric), one.measured, one.runs_used, one, value)
         else:
-            yield MetricRow(metric, unit_of(metric), None, 0, None, told)
+            yield MetricRow(metric, unit_of(metric), None, 0, None, value)
 
 
 def leading(result: TestResult) -> Judgement | None:
