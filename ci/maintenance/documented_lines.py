@@ -134,11 +134,6 @@ class Line:
         return sorted({*_MARKER.findall(" ".join(texts))} - {"and", "or", "not"})
 
     @property
-    def of_perfgate(self) -> bool:
-        """Whether it calls perfgate or its suite."""
-        return self.words[0] in ("pytest", "perfgate")
-
-    @property
     def rehearses(self) -> bool:
         """Whether it runs many scenarios with mock programs, for up to some minutes."""
         return any(word.startswith("--rehearse") for word in self.words)
@@ -244,7 +239,8 @@ def mentions(text: str, name: str) -> list[Line]:
 def names(text: str, name: str) -> list[Name]:
     """What the text and the commands of a document name, without what is not perfgate's."""
     foreign = {word for words in _FOREIGN.findall(text) for word in words.split(", ")}
-    called = [line for line in (*lines(text, name), *mentions(text, name)) if line.of_perfgate]
+    called = [*lines(text, name), *mentions(text, name)]
+    called = [line for line in called if line.words[0] in ("pytest", "perfgate")]
     words = [*_spans(text, name)]
     words += [(line.place, word) for line in called for word in line.words if "." not in word]
     found = [Name(line.place, "marker", word) for line in called for word in line.markers]
@@ -357,17 +353,17 @@ class Place:
         if line.tried is None:
             return None
         status, said = self.run(line.tried)
+        wrong = None if line.reason else _unlike(line.output, said.splitlines())
         if status != line.status:
-            wrong: str | None = f"ended with {status}, not {line.status}"
-        else:
-            wrong = None if line.reason else _unlike(line.output, said.splitlines())
+            wrong = f"ended with {status}, not {line.status}"
         return wrong and f"{line.place}: {line.tried}\n{wrong}:\n{said[-3000:]}"
 
     def unrecorded(self, line: Line) -> str | None:
-        """What a line that is not run is shown to print, though no record has it."""
+        """What a line that is not run is shown to print, though no record has such words."""
         if line.reason is not None:
             for shown in line.output:
-                if not any(_is_within(_words(shown), words) for words in self._records):
+                same = [word for word in _words(shown) if word not in line.words]
+                if not any(_is_within(same, words) for words in self._records):
                     return f"{line.place}: {line.command}\nno record has a line like: {shown}"
         return None
 

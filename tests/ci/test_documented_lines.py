@@ -317,6 +317,7 @@ class TestFaults:
         [
             ("probe  metric  band  c4", True),
             ("c64  9.5 %  NO_BASELINE", True),
+            ("probe  pytest  metric", True),
             ("probe  band  metric", False),
             ("probe  metric  bands", False),
             ("c4  1.0 %  REGRESSION", False),
