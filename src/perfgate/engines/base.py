@@ -106,6 +106,8 @@ class Engine(ABC):
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
         quantized_by_file: see `weights.model_facts`.
+        ignores: what this build is known not to put in force, or to bound, without what the
+            scenario says to be inert; None: nothing.
         verify: asks the installed build whether it takes all that the commands give it, before
             anything is started on a GPU; raises InputError (an option, choice or key that it lacks)
             and RunError (the container that it is in cannot be had); None: its options never move.
@@ -133,6 +135,7 @@ class Engine(ABC):
     settings_paths: ClassVar[tuple[str, ...]] = ()
     settings_words: ClassVar[tuple[str, ...]] = ()
     quantized_by_file: ClassVar[bool] = False
+    ignores: Callable[[Scenario, EngineBuild], Iterator[str]] | None = None
     verify: Callable[[EngineBuild, Sequence[Command], Locations], OptionsAnswer] | None = None
     effective_settings: (
         Callable[[Scenario, Mapping[str, Json], Iterable[str]], EffectiveSettings | None] | None
@@ -204,12 +207,9 @@ class Engine(ABC):
         """
         return None if self.tables is None else self.tables.uncovered(version)
 
-    def known_limitations(self, _scenario: Scenario, _build: EngineBuild) -> tuple[str, ...]:
-        """What this build is known not to put in force, or to bound, told before any start.
-
-        What the scenario says to be inert is left out.
-        """
-        return ()
+    def known_limitations(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
+        """What this build is known to ignore or to bound, a line each: see `ignores`."""
+        return tuple(self.ignores(scenario, build)) if self.ignores else ()
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it; here: the public one."""

@@ -63,12 +63,12 @@ class SGLang(ServedEngine):
         found, asked = super().pinned(scenario, build), scenario.engine.settings
         return found if asked.mtp is not None and asked.mtp.layers > 0 else asked
 
-    def known_limitations(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
-        """See `Engine.known_limitations`: a running server reports the same (`resolved`)."""
-        return tuple(_known_limitations(scenario, self.tables.release(build.version)))
+    def ignores(self, scenario: Scenario, build: EngineBuild) -> Iterator[str]:
+        """See `Engine.ignores`: a running server reports the same (`resolved`)."""
+        return _ignored(scenario, self.tables.release(build.version))
 
 
-def _known_limitations(scenario: Scenario, known: Release) -> Iterator[str]:
+def _ignored(scenario: Scenario, known: Release) -> Iterator[str]:
     """What SGLang is known to ignore or to bound, but for what is inert: one line for each."""
     settings, inert = scenario.engine.settings, scenario.engine.inert or {}
     alone = _attention_is_divided_alone(settings) and known.attention_dp_alone == "off"
