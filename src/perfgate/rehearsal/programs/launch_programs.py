@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> None:
         return
     if program == "scancel":  # who ends a rehearsal ends the job's processes, too
         return
-    status = _PROGRAMS.get(program, _start_ranks)(program, playbook, rest)
+    status = _PROGRAMS.get(program, partial(_start_ranks, program))(playbook, rest)
     raise SystemExit(128 - status if status < 0 else status)
 
 
@@ -72,7 +73,7 @@ def _start_ranks(program: str, playbook: Playbook, argv: Sequence[str]) -> int:
     return status
 
 
-def _sbatch(_: str, playbook: Playbook, argv: Sequence[str]) -> int:
+def _sbatch(playbook: Playbook, argv: Sequence[str]) -> int:
     """``sbatch --wait [options] script``: the script's options, then those of the command line."""
     options, left = _split("sbatch", argv)
     if not left:
@@ -85,7 +86,7 @@ def _sbatch(_: str, playbook: Playbook, argv: Sequence[str]) -> int:
     return _run(playbook, ["bash", *left], env, _outputs(chosen, f"slurm-{_JOB}.out"))
 
 
-def _llmapi_launch(_: str, playbook: Playbook, argv: Sequence[str]) -> int:
+def _llmapi_launch(playbook: Playbook, argv: Sequence[str]) -> int:
     """``trtllm-llmapi-launch command``: the first rank runs it, the others have nothing to do."""
     if any(os.environ.get(name, "0") != "0" for name in _RANK):
         return 0
