@@ -156,7 +156,7 @@ def _import_everything() -> None:
     for kind in ("engines", "clients", "evaluators", "launchers"):
         base = importlib.import_module(f"perfgate.{kind}.base")
         list(getattr(base, kind.removesuffix("s")))  # which imports them all
-    importlib.import_module("jsonschema")
+    importlib.import_module("jsonschema_rs")
     templating = sys.modules["perfgate.reports.templating"]
     for templates, file in (
         (templating.markdown, "summary.md"),

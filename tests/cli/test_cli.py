@@ -84,7 +84,7 @@ def modules_of_help(*words: str) -> set[str]:
 
 
 def test_help_needs_nothing_heavy_and_of_a_command_that_one_alone() -> None:
-    heavy = {"numpy", "scipy", "pytest", "jsonschema", "yaml", "rich", "psutil"}
+    heavy = {"numpy", "scipy", "pytest", "jsonschema_rs", "yaml", "rich", "psutil"}
     assert not heavy & modules_of_help()
     for words in ((), ("parse",)):
         found = modules_of_help(*words)

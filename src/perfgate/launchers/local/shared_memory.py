@@ -84,11 +84,7 @@ class SharedMemory:
             _within(LONGEST_LOOK_S, lambda: free.extend(sorted(_unused(ours))))
         return [
             *(one.name for one in free if _remove_file(one)),
-            *(
-                f"segment {segment.number}"
-                for segment in self._left_segments()
-                if _remove_segment(segment)
-            ),
+            *(f"segment {gone.number}" for gone in filter(_remove_segment, self._left_segments())),
         ]
 
     def _new_files(self) -> set[File]:

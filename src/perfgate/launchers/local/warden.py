@@ -219,10 +219,7 @@ class Warden:
         ended_at = time.monotonic() if self.exit_status is None else self.ended_at
         gone = {"reason": self.reason, "status": self.exit_status}
         left = [*sorted(self.leftovers.values())[:50], *swept[:50]]
-        still = [
-            f"{survivor.name} (pid {survivor.pid}, state {survivor.state})"
-            for survivor in survivors[:50]
-        ]
+        still = [f"{left.name} (pid {left.pid}, state {left.state})" for left in survivors[:50]]
         duration_s = ended_at - self.started_at
         self.report(event="gone", **gone, duration_s=duration_s, leftovers=left, survivors=still)
 
