@@ -83,8 +83,12 @@ _RECORDS = (
     *("tests/*/**/*.py", "src/**/templates/*.*"),
 )
 _OWN_ID = re.compile(r"^ *- id: (\S+)$", re.MULTILINE)
-_NUMBER = re.compile(
-    r"\b\d{8}-\d{6}\b|\b[0-9a-f]{7,40}\b|(?<![\w-])(?<!status )[<>+-]?\s?\d[\d.,:]*(?:rc\d+)?(?!\w)"
+# What differs from run to run: folders, names of runs, commits, numbers, the width of a table.
+_FREE = (
+    (r"\S*/(?=\S)", ""),
+    (r"\b\d{8}-\d{6}(?:-\d+)?\b|\b[0-9a-f]{7,40}\b", "#"),
+    (r"(?<![\w-])(?<!status )[<>+-]?\s?\d[\d.,:]*(?:rc\d+)?(?!\w)", "#"),
+    ("─+", "─"),
 )
 
 
@@ -355,9 +359,9 @@ class Place:
         status, said = self.run(line.tried)
         if status != line.status:
             wrong: str | None = f"ended with {status}, not {line.status}"
-        elif line.reason or not (wrong := _unlike(line.output, said.splitlines())):
-            return None
-        return f"{line.place}: {line.tried}\n{wrong}:\n{said[-3000:]}"
+        else:
+            wrong = None if line.reason else _unlike(line.output, said.splitlines())
+        return wrong and f"{line.place}: {line.tried}\n{wrong}:\n{said[-3000:]}"
 
     def unrecorded(self, line: Line) -> str | None:
         """What a line that is not run is shown to print, though no record has it."""
@@ -433,8 +437,8 @@ def _all(pattern: str, texts: Sequence[str]) -> set[str]:
 
 
 def _stable(line: str) -> str:
-    """A printed line without what differs from run to run: numbers, commits, folders, blanks."""
-    for pattern, word in ((r"\S*/(?=\S)", ""), (_NUMBER, "#"), ("─+", "─")):
+    """A printed line without what differs from run to run."""
+    for pattern, word in _FREE:
         line = re.sub(pattern, word, line)
     return " ".join(line.split())
 

@@ -22,6 +22,7 @@ from tables import each
 from perfgate.campaign.builds.build import Build, build_under_test
 from perfgate.campaign.builds.words import parse_injection
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start, made_once
+from perfgate.campaign.schedule import Start
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck
 from perfgate.clients.base import client
@@ -34,6 +35,7 @@ from perfgate.engines.base import Engine, EngineBuild
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
+from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Hardware, Launch, Limits, LoadPoint
@@ -99,7 +101,19 @@ TOOLS = Toolchain(SERVED, Serving(), {"aiperf": client["aiperf"]()})
 def setup(folder: Path, *, tools: Any = TOOLS, **changes: Any) -> StartSetup:
     """A start of the small server."""
     build = Build(SERVED, tools, LocalLauncher())
-    return StartSetup(build, folder / "start", folder, **changes)
+    start = StartSetup(
+        build,
+        folder / "start",
+        folder,
+        Start("new"),
+        tell=Mock(),
+        lease=Lease(),
+        watch=None,
+        check=Mock(),
+        nodes=(),
+        site=Site(),
+    )
+    return replace(start, **changes)
 
 
 def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path, monkeypatch) -> None:
@@ -156,7 +170,7 @@ def test_the_ranks_are_tried_as_the_injected_scenario_launches_them(tmp_path, ru
     session = Session(run, building.MACHINE, LocalLauncher(), synthetic=True)
     build = build_under_test(tools, session, (parse_injection("launch.ssh_port=2233"),))
     check = PlaceCheck(Mock(), session).look
-    failing(StartSetup(build, tmp_path / "start", tmp_path, check=check), match="0 of 4 ranks")
+    failing(setup(tmp_path, build=build, check=check), match="0 of 4 ranks")
     assert "-p 2233" in (tmp_path / "start/ranks/ranks.err").read_text().split("\n")
 
 

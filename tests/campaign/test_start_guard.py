@@ -82,7 +82,10 @@ LOCAL = LocalLauncher()
 
 def setup(tools: Toolchain, role: StartRole = "new", launcher=LOCAL, watch=None) -> StartSetup:
     build = Build(building.SCENARIO, tools, launcher)
-    return StartSetup(build, FOLDER, FOLDER, Start(role), watch=watch)
+    start = Start(role)
+    return StartSetup(
+        build, FOLDER, FOLDER, start, Mock(), Lease(), watch, Mock(), nodes=(), site=Site()
+    )
 
 
 # The place. ---------------------------------------------------------------------------------------

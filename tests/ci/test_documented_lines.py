@@ -278,8 +278,16 @@ class TestFaults:
     @each(
         "shown, fault",
         [
-            (["b200 9.5% of 20", "…", "exit status 13: /b/c.md, 12 s", "now < 2 h"], None),
-            (["…", "now 1 h"], None),
+            (
+                [
+                    "b200 9.5% of 20",
+                    "…",
+                    "exit status 13: /b/c.md, 12 s",
+                    "now < 2 h of 20261122-160829-4711",
+                ],
+                None,
+            ),
+            (["…", "now 1 h of 20261122-160829-4711"], None),
             (
                 ["b200 1% of 1", "…", "exit status 0: a/c.md, 1 s", "…"],
                 "does not print: exit status 0",
@@ -288,14 +296,18 @@ class TestFaults:
             (["h200 1% of 1", "…"], "does not print: h200"),
             (["b200 1% for 1", "…"], "does not print: b200 1% for 1"),
             (["b200 1% of 1", "exit status 13: a/c.md, 1 s", "…"], "does not print: exit"),
-            (["…", "now 1 h", "exit status 13: a/c.md, 1 s", "…"], "does not print: exit"),
-            (["b200 1% of 1", "two", "exit status 13: c.md, 1 s"], "does not show: now # h"),
+            (
+                ["…", "now 1 h of 20261122-160829-4711", "exit status 13: a/c.md, 1 s", "…"],
+                "does not print: exit",
+            ),
+            (["b200 1% of 1", "two", "exit status 13: c.md, 1 s"], "does not show: now # h of #"),
         ],
     )
     def test_what_is_shown_must_be_printed_but_for_numbers_and_folders(
         self, tmp_path: Path, shown: list[str], fault: str | None
     ) -> None:
-        printed = "b200  0.33% of 7\n\ntwo\nexit status 13: a/c.md, 4.5 s\nnow 3 h\n"
+        printed = "b200  0.33% of 7\n\ntwo\nexit status 13: a/c.md, 4.5 s\n"
+        printed += "now 3 h of runs/20261128-015711-23\n"
         (tmp_path / "out").write_text(printed)
         said = Place(tmp_path, os.environ).fault(Line("a.md:1", "cat out", output=tuple(shown)))
         assert (said or "a.md:1: cat out\nNone").splitlines()[1].startswith(str(fault))

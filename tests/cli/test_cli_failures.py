@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pytest
-from sessions import untraced
 from tables import each
 
 from perfgate.cli import doctor
@@ -24,7 +23,7 @@ def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
     """Run a line of bash, in which `perfgate` is the command; its status is the last one's."""
     return subprocess.run(
         ["bash", "-c", line.replace("perfgate ", f"{PERFGATE} ")],
-        env={**untraced(os.environ), **variables},
+        env={**os.environ, **variables},
         capture_output=True,
         check=False,
     )

@@ -72,8 +72,7 @@ def rendered(case: Scenario) -> Iterator[str]:
         build = EngineBuild(name, release, release)
         try:
             steps = to_plain(calls.steps(case, build, Locations(on_paper=True)))
-            known_limitations = engine[name]().known_limitations
-            notes = known_limitations(case, build) if known_limitations else ()
+            notes = engine[name]().known_limitations(case, build)
             yield f"{release}: {json.dumps(steps, sort_keys=True)} {notes}"
         except PerfgateError as error:
             yield f"{release}: refused: {error}"

@@ -13,7 +13,7 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.exploration import explored, parse_shape
-from perfgate.scenarios.rules import broken_rules
+from perfgate.scenarios.rules.scenario_rules import broken_rules
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,

@@ -7,7 +7,7 @@ import pytest
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.files import load_suite
-from perfgate.scenarios.vocabulary import Vocabulary
+from perfgate.scenarios.rules.vocabulary import Vocabulary
 
 SECTIONS = """\
     title: Small

@@ -36,12 +36,13 @@ NO_SUMMARY = "the run could not be summed up: disk_full: cannot write it"
     ("change", "options", "status", "told"),
     [
         (AT_THE_END, (), 15, TRACEBACK),
+        ((*SUMMARY, JUDGED), (), 16, NO_SUMMARY),
         ((*SUMMARY, JUDGED), WORSE, 1, NO_SUMMARY),
         # The page of a session.
         ((RUN, "write_formats", FULL), ("--html",), 16, "could not be written: disk_full: "),
         ((RUN, "write_formats", MADE_UP), ("--html",), 16, "a bug of perfgate:\nTraceback"),
     ],
-    ids=["bug", "full of a worse build", "no page", "page's bug"],
+    ids=["bug", "full", "full of a worse build", "no page", "page's bug"],
 )
 def test_what_fails_at_the_end_is_no_regression_and_takes_no_verdict_with_it(
     with_baseline: Suite, change: Words, options: Words, status: int, told: str

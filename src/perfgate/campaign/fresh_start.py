@@ -82,13 +82,13 @@ class StartSetup:
     build: Build
     folder: Path
     cache: Path
-    account: Start = field(default_factory=lambda: Start("new"))
-    tell: Callable[[str], None] = lambda _text: None
-    lease: Lease = field(default_factory=Lease)
-    watch: Watch | None = None
-    check: Callable[["StartSetup", Placement], None] = lambda _setup, _placement: None
-    nodes: tuple[str, ...] = ()
-    site: Site = field(default_factory=Site)
+    account: Start
+    tell: Callable[[str], None]
+    lease: Lease
+    watch: Watch | None
+    check: Callable[["StartSetup", Placement], None]
+    nodes: tuple[str, ...]
+    site: Site
 
 
 @dataclass(frozen=True)

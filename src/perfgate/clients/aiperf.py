@@ -127,11 +127,12 @@ def parse_file(fields: Mapping[str, Any]) -> Measurement:
     # How many requests were in flight at most; releases that tell what was asked tell that too.
     asked = _at(fields, "input_config", "loadgen", "concurrency")
     peak = _at(fields, "effective_concurrency", "max")
-    more: dict[str, Json] = {"streaming": streaming}
-    more |= {"concurrency": asked} if type(asked) is int else {}
-    more |= {"concurrency_peak": peak} if isinstance(peak, int | float) else {}
+    facts = dict(measured.facts)
+    facts |= {"streaming": streaming, "prompt_tokens_cached": facts.pop("prompt_tokens_cached")}
+    facts |= {"concurrency": asked} if type(asked) is int else {}
+    facts |= {"concurrency_peak": peak} if isinstance(peak, int | float) else {}
     require_ordered(measured.metrics)
-    return Measurement(measured.metrics, {**measured.facts, **more})
+    return Measurement(measured.metrics, facts)
 
 
 def _at(fields: Any, *path: str) -> Any:

@@ -40,6 +40,8 @@ FAILURES: dict[str, Failure] = {
 class PerfgateError(Exception):
     """Root of all errors raised on purpose; anything else that escapes is a bug."""
 
+    failure = "config_error"  # the class that a run which meets it fails with
+
 
 @dataclass(eq=False, repr=False)
 class InputError(PerfgateError):
@@ -48,8 +50,6 @@ class InputError(PerfgateError):
     The message names the place (file, line, field), what was found, what was expected and how to
     fix it; parts that do not apply are left out, and secrets are masked.
     """
-
-    failure = "config_error"  # the class that a run which meets it fails with
 
     problem: str
     _: KW_ONLY
@@ -84,11 +84,7 @@ class InputError(PerfgateError):
 
 
 def tabled_error(
-    table: Mapping[str, Mapping[str, Any]],
-    kind: str,
-    file: Path | None,
-    found: object = None,
-    **words: object,
+    table: Mapping[str, Any], kind: str, file: Path | None, found: object = None, **words: object
 ) -> InputError:
     """An error whose texts are a row of a table: problem, field, expected, hint.
 
@@ -173,10 +169,7 @@ class RunError(PerfgateError):
 
 def as_run_error(error: PerfgateError) -> RunError:
     """What a run that meets `error` fails with."""
-    if isinstance(error, RunError):
-        return error
-    failure = error.failure if isinstance(error, InputError) else "config_error"
-    return RunError(failure, str(error))
+    return error if isinstance(error, RunError) else RunError(error.failure, str(error))
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

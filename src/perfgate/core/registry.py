@@ -52,7 +52,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         Raises:
             InputError: no class has that name.
         """
-        self._load_named(name)
+        self._load(name)
         try:
             return self._classes[name]
         except KeyError:
@@ -71,21 +71,16 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._load()
         return len(self._classes)
 
-    def _load_named(self, name: str) -> None:
-        """Load the module of that name alone, if it registers it: others may be large."""
-        _load_entry_points()
-        if name not in self._classes and name in self._modules():
-            importlib.import_module(f"{self._package}.{name}")
-        if name not in self._classes:
-            self._load()
-
-    def _modules(self) -> list[str]:
-        package = importlib.import_module(self._package)
-        return [module.name for module in pkgutil.iter_modules(package.__path__)]
-
-    def _load(self) -> None:
+    def _load(self, name: str | None = None) -> None:
+        """Import what registers itself, until `name` is registered; its own module, which may have
+        that name, first: others may be large.
+        """
         if not self._complete:
-            for module in self._modules():
+            package = importlib.import_module(self._package)
+            modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
+            for module in sorted(modules, key=lambda one: one != name):
+                if name in self._classes:
+                    return
                 importlib.import_module(f"{self._package}.{module}")
             self._complete = True
         _load_entry_points()

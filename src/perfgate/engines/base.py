@@ -16,7 +16,7 @@ from perfgate.engines import weights
 from perfgate.engines.effective_settings import EffectiveSettings
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.release_tables import ReleaseTables
-from perfgate.scenarios.rules import Rule
+from perfgate.scenarios.rules.scenario_rules import Rule
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import Problem
 
@@ -106,8 +106,6 @@ class Engine(ABC):
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
         quantized_by_file: see `weights.model_facts`.
-        known_limitations: what this build is known not to put in force, or to bound, told before
-            any start, without what the scenario says to be inert; None: nothing.
         verify: asks the installed build whether it takes all that the commands give it, before
             anything is started on a GPU; raises InputError (an option, choice or key that it lacks)
             and RunError (the container that it is in cannot be had); None: its options never move.
@@ -135,7 +133,6 @@ class Engine(ABC):
     settings_paths: ClassVar[tuple[str, ...]] = ()
     settings_words: ClassVar[tuple[str, ...]] = ()
     quantized_by_file: ClassVar[bool] = False
-    known_limitations: Callable[[Scenario, EngineBuild], tuple[str, ...]] | None = None
     verify: Callable[[EngineBuild, Sequence[Command], Locations], OptionsAnswer] | None = None
     effective_settings: (
         Callable[[Scenario, Mapping[str, Json], Iterable[str]], EffectiveSettings | None] | None
@@ -206,6 +203,13 @@ class Engine(ABC):
             InputError: it is no release of the engine, or none that commands can be made for.
         """
         return None if self.tables is None else self.tables.uncovered(version)
+
+    def known_limitations(self, _scenario: Scenario, _build: EngineBuild) -> tuple[str, ...]:
+        """What this build is known not to put in force, or to bound, told before any start.
+
+        What the scenario says to be inert is left out.
+        """
+        return ()
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it; here: the public one."""

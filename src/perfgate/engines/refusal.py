@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from perfgate.core.errors import CannotDo, InputError
 from perfgate.engines.release_tables import ReleaseTable
-from perfgate.scenarios.extra_options import YAML, extra_keys, extra_options
+from perfgate.scenarios.rules.extra_options import YAML, extra_keys, extra_options
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import Keys, Problem, dotted
 

@@ -71,7 +71,7 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
         name = accuracy_name(task.task, metric, filter_name)
         rows = [row for row in samples if row.get("filter") == filter_name]
         answers[name] = answered(rows, metric, name, score, count)
-        metrics[name] = score
+        metrics[name] = float(score)
         facts[f"stderr:{metric}:{filter_name}"] = _finite(stderr)
         invalid = sum(row.get("filtered_resps") == ["[invalid]"] for row in rows)
         facts[f"invalid_share:{filter_name}"] = invalid / count

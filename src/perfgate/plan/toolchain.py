@@ -10,10 +10,10 @@ from perfgate.core.measurement import Json
 from perfgate.core.programs.locations import Locations
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
-from perfgate.scenarios.extra_options import describe_extra_options
 from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.rules.extra_options import describe_extra_options
+from perfgate.scenarios.rules.vocabulary import Vocabulary
 from perfgate.scenarios.scenario import SERVED_SMOKE, AccuracyTask, LoadPoint, Scenario
-from perfgate.scenarios.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from perfgate.core.plain import from_plain, to_plain
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.files import LoadedSuite
-from perfgate.scenarios.metric_rules import unknown_metric, unmeasured_metric
 from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.rules.metric_rules import unknown_metric, unmeasured_metric
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.yaml_document import LARGEST_FILE, Keys, Problem, read_document

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from perfgate.core.errors import did_you_mean
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
+from perfgate.scenarios.rules.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.scenario import Claim, Floor, Scenario
 from perfgate.scenarios.yaml_document import Problem
 

@@ -17,7 +17,7 @@ from perfgate.core.files.paths import baselines_folder, packaged, require_own
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
+from perfgate.scenarios.rules.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.scenario import Claim, Count, Fraction, Id, Positive, Scenario, Source
 from perfgate.scenarios.schema import in_json, read_schema
 from perfgate.scenarios.yaml_document import Problem

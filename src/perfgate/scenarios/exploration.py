@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from perfgate.core.errors import InputError
 from perfgate.scenarios.markers import EXPLORE
-from perfgate.scenarios.rules import broken_rules
+from perfgate.scenarios.rules.scenario_rules import broken_rules
 from perfgate.scenarios.scenario import EngineSettings, Scenario, Workload
 
 _SHAPE = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)")

@@ -21,10 +21,10 @@ from perfgate.scenarios.markers import (
     taken_name,
     undeclared_markers,
 )
-from perfgate.scenarios.rules import broken_rules
+from perfgate.scenarios.rules.scenario_rules import broken_rules
+from perfgate.scenarios.rules.vocabulary import Vocabulary, unknown_names
 from perfgate.scenarios.scenario import Claim, Scenario, scenario_from_plain
 from perfgate.scenarios.schema import read_schema
-from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
 from perfgate.scenarios.yaml_document import (
     MOST_VALUES,
     Document,

@@ -3,11 +3,10 @@
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import compress
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.selection import Selected
 from perfgate.core.errors import PerfgateError
 from perfgate.judging.assembly.judge_input import Outcome
@@ -28,6 +27,9 @@ from perfgate.suite.selection import (
 )
 from perfgate.suite.session_guard import end_on_sigterm, is_ours, usage_errors
 from perfgate.suite.session_options import SessionOptions, rerun_line
+
+if TYPE_CHECKING:
+    from perfgate.campaign.campaigns import Campaigns
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 BUG = "perfgate_bug"  # attribute of a test's report, which a worker's report keeps
@@ -76,7 +78,7 @@ class SuiteSession:
     # What fixtures use. ---------------------------------------------------------------------
 
     @property
-    def campaigns(self) -> Campaigns:
+    def campaigns(self) -> "Campaigns":
         """The campaigns of this process."""
         if self._campaigns is None:
             raise self._unusable or RuntimeError("no test of the suite was collected")

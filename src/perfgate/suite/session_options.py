@@ -19,7 +19,6 @@ from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.builds.build import require_startable
 from perfgate.campaign.builds.words import AbSources, parse_ab, parse_injection, parse_source
-from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.selection import Selected, scenarios_of, suite_tests
 from perfgate.campaign.session import open_session
@@ -45,6 +44,7 @@ from perfgate.suite.options import OPTIONS, name_on_command_line, option_of, sho
 from perfgate.suite.selection import named_in
 
 if TYPE_CHECKING:
+    from perfgate.campaign.campaigns import Campaigns
     from perfgate.rehearsal.setup import RehearsalEnvironment
 
 AUTO = "auto"
@@ -244,12 +244,15 @@ class SessionOptions:
         known = {one.id: one for one, _ in self.tests}
         return {test: known[named_in(test)] for test in tests if named_in(test) in known}
 
-    def campaigns(self, run: RunFolder) -> Campaigns:
+    def campaigns(self, run: RunFolder) -> "Campaigns":
         """The campaigns of this process, for the session's run.
 
         Raises:
             InputError: an option is wrong.
         """
+        # All that measures and judges: a session that only collects does without.
+        from perfgate.campaign.campaigns import Campaigns
+
         option = self.option
         repo = option("--engine-repo")
         # As before the first start: a worker may begin while another has its commands in effect.

@@ -4,9 +4,9 @@ import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfgate.baselines.gate_repo import git_state
-from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import (
     kept_of,
     require_same,
@@ -38,6 +38,9 @@ from perfgate.runs.record import (
 from perfgate.runs.run_folder import RunFolder, session_facts
 from perfgate.scenarios.markers import markers_of
 from perfgate.suite.session_options import SessionOptions
+
+if TYPE_CHECKING:
+    from perfgate.campaign.campaigns import Campaigns
 
 # Opening. -----------------------------------------------------------------------------------
 
@@ -92,7 +95,7 @@ def opened(options: SessionOptions, root: Path) -> RunFolder:
     return run
 
 
-def resume(run: RunFolder, campaigns: Campaigns, selected: Mapping[str, Selected]) -> None:
+def resume(run: RunFolder, campaigns: "Campaigns", selected: Mapping[str, Selected]) -> None:
     """Write down that the run goes on: from then on only finished groups count.
 
     Args:

@@ -8,7 +8,7 @@ from tables import each
 
 from perfgate.engines.tensorrt_llm.document_rules import FEWEST_GPUS, MOE_MATRIX, is_deepseek
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.scenarios.rules import broken_rules
+from perfgate.scenarios.rules.scenario_rules import broken_rules
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from building import outcome
 from run_reports import of_size
-from sessions import ONLY_NEEDED_PLUGINS, untraced
+from sessions import ONLY_NEEDED_PLUGINS
 
 from perfgate.reports.formats.benchmark import BenchmarkFormat, benchmark_entries
 from perfgate.reports.run_report import report_of
@@ -42,7 +42,7 @@ def test_pytest_benchmark_reads_the_file(tmp_path: Path) -> None:
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**untraced(os.environ), **ONLY_NEEDED_PLUGINS},
+        env={**os.environ, **ONLY_NEEDED_PLUGINS},
     )
     assert done.returncode == 0, done.stderr
     assert "test_serving[b200-scenario-000-c1] output_throughput" in done.stdout

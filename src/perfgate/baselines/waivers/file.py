@@ -14,7 +14,7 @@ from perfgate.baselines.waivers.waiver import Waiver
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.files.paths import found_in_repository
 from perfgate.core.plain import from_plain
-from perfgate.scenarios.metric_rules import unknown_metric
+from perfgate.scenarios.rules.metric_rules import unknown_metric
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.yaml_document import Document, Problem, read_document
 

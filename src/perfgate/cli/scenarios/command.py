@@ -92,8 +92,7 @@ def _command(arguments: argparse.Namespace) -> int:
             endpoint = plan.endpoint_of(scenario, build, locations, arguments.listen)
             steps = plan.steps(scenario, build, locations, endpoint)
         notes = (*plan.listen_notes(scenario, arguments.listen), *inert_notes(scenario))
-        own = engine[scenario.engine.name]()
-        notes += own.known_limitations(scenario, build) if own.known_limitations else ()
+        notes += engine[scenario.engine.name]().known_limitations(scenario, build)
         made.append((scenario, build, steps, notes))
     if arguments.format == "json":
         plain = [_plain(*one) for one in made]

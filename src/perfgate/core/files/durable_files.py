@@ -26,13 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.files import json_text
-from perfgate.core.files.untrusted_files import (
-    open_regular,
-    opened_regular,
-    read_input,
-    read_regular,
-)
+from perfgate.core.files import json_text, untrusted_files
+from perfgate.core.files.remembered import file_sha256
+from perfgate.core.files.untrusted_files import open_regular, opened_regular
 
 CHECKSUMS = "checksums.json"  # in each kept folder, about the files beside it
 ANOTHER_STORE = "free space, or choose another folder with PERFGATE_HOME"
@@ -248,9 +244,9 @@ def read_json(path: Path, *, what: str, hint: str | None = None, is_named: bool 
     """
     try:
         if is_named:
-            content = read_input(path, json_text.LARGEST_OWN, what)
+            content = untrusted_files.read_input(path, json_text.LARGEST_OWN, what)
         else:
-            content = read_regular(path, json_text.LARGEST_OWN)
+            content = untrusted_files.read_regular(path, json_text.LARGEST_OWN)
         return json_text.parse(content, limit=json_text.LARGEST_OWN, own=True)
     except FileNotFoundError:
         raise InputError(f"no such {what}", file=path, hint=hint) from None
@@ -445,6 +441,4 @@ def _put(draft: Path, folder: Path) -> None:
 
 
 def _sum(file: Path) -> dict[str, int | str]:
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"bytes": file.stat().st_size, "sha256": digest}
+    return {"bytes": file.stat().st_size, "sha256": file_sha256(file)}

@@ -109,8 +109,7 @@ def ask_here(argv: Sequence[str], seconds: float, env: Mapping[str, str] | None 
             process_group=0,
         )
     except OSError as error:
-        is_missing = isinstance(error, FileNotFoundError)
-        cause = NoStatus.MISSING if is_missing else NoStatus.NOT_STARTED
+        cause = NoStatus.MISSING if isinstance(error, FileNotFoundError) else NoStatus.NOT_STARTED
         refusal = error.strerror or str(error)
         return Answer(None, why=str(error), cause=cause, refusal=refusal)
     try:

@@ -4,6 +4,7 @@ A raw log is not ours: it may have hundreds of megabytes, a line without an end,
 secret. Its mode lets only its owner read it, and what is shown of it is redacted.
 """
 
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -54,11 +55,10 @@ def lines(log: Path) -> Iterator[str]:
 
     Where they are shown, they must be redacted. A line is cut after `LONGEST_LINE` bytes.
     """
-    if log.is_file():
-        with open_regular(log) as file:
-            for block in _blocks(file):
-                for line in block.splitlines():
-                    yield _cut(line).decode(errors="replace")
+    with _opened(log) as file:
+        for block in _blocks(file):
+            for line in block.splitlines():
+                yield _cut(line).decode(errors="replace")
 
 
 def lines_with(log: Path | BinaryIO, words: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -74,9 +74,8 @@ def lines_with(log: Path | BinaryIO, words: Iterable[str]) -> Iterator[tuple[int
         number of each line, from 1, as editors count them, and its text.
     """
     if isinstance(log, Path):
-        if log.is_file():
-            with open_regular(log) as file:
-                yield from lines_with(file, words)
+        with _opened(log) as file:
+            yield from lines_with(file, words)
         return
     sought = [word.encode() for word in words]
     size = log.seek(0, os.SEEK_END)
@@ -92,6 +91,11 @@ def lines_with(log: Path | BinaryIO, words: Iterable[str]) -> Iterator[tuple[int
         for line in block.splitlines(keepends=True):
             yield number, _cut(line.rstrip(b"\r\n")).decode(errors="replace")
             number += line.endswith(b"\n")
+
+
+def _opened(log: Path) -> BinaryIO:
+    """The log; an empty file if it is not there."""
+    return open_regular(log) if log.is_file() else io.BytesIO()
 
 
 def _blocks(log: BinaryIO) -> Iterator[bytes]:
@@ -112,9 +116,7 @@ def _blocks(log: BinaryIO) -> Iterator[bytes]:
 
 def _end(log: Path, size: int) -> bytes:
     """The last `size` bytes of the log; none if it is gone."""
-    if not log.is_file():
-        return b""
-    with open_regular(log) as file:
+    with _opened(log) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - size))
         return file.read(size)
 

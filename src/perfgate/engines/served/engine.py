@@ -31,7 +31,7 @@ from perfgate.engines.served.description import Description
 from perfgate.engines.served.discovery import installed
 from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
 from perfgate.engines.weights import reference
-from perfgate.scenarios.extra_options import ARGS, YAML
+from perfgate.scenarios.rules.extra_options import ARGS, YAML
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 from perfgate.scenarios.yaml_document import Problem, dotted
 

@@ -10,7 +10,7 @@ from perfgate.engines.refusal import Refused, refusal
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.sglang import resolved
 from perfgate.engines.sglang.table import FACTS, SERVE, TABLES, Release
-from perfgate.scenarios.extra_options import extra_options
+from perfgate.scenarios.rules.extra_options import extra_options
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _CHUNKS_OFF = -1

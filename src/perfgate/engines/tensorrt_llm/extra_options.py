@@ -15,7 +15,7 @@ from perfgate.engines.arguments import Argument
 from perfgate.engines.refusal import extra_words, said_elsewhere
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.table import FACTS, Release
-from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, leaves
+from perfgate.scenarios.rules.extra_options import ARGS, YAML, extra_keys, leaves
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
 from perfgate.scenarios.yaml_document import Keys, Problem
 

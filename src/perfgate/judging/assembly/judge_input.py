@@ -43,7 +43,7 @@ from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 from perfgate.judging.rules.reasons import unjudged
 from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
-from perfgate.scenarios.extra_options import describe_extra_options
+from perfgate.scenarios.rules.extra_options import describe_extra_options
 from perfgate.scenarios.scenario import Scenario
 
 SCHEMA_VERSION = 1

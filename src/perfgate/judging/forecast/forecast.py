@@ -308,7 +308,7 @@ def forecast_scenario(
         hours = (start_s * starts + spent) / 3600
         return Cost(starts, hours, has_start or not all(known), hours * scenario.hardware.gpus)
 
-    combined, limitations = simulation.slowest(unchanged), tools.engine.known_limitations
+    combined = simulation.slowest(unchanged)
     # One run more than the simulation of each probe saw.
     red = [end.regression + 1 / simulation.TRIALS for end in unchanged if end.most > 1]
     return ScenarioForecast(
@@ -328,11 +328,7 @@ def forecast_scenario(
             "slower": cost(simulation.slowest(slower).starts, (end.starts for end in slower)),
             "worst": cost(combined.most, (end.most for end in unchanged)),
         },
-        (
-            *notes,
-            *(limitations(scenario, build) if limitations else ()),
-            *inert_notes(scenario),
-        ),
+        (*notes, *tools.engine.known_limitations(scenario, build), *inert_notes(scenario)),
         tuple(found),
     )
 

@@ -114,8 +114,7 @@ def _engine(tools: Toolchain) -> str | Finding:
     found = f"{build.name} {build.version}{commit}"
     unknown = tools.engine.uncovered(build.version)
     notes = [unknown] if unknown else []
-    if tools.engine.known_limitations:
-        notes += tools.engine.known_limitations(tools.scenario, build)
+    notes += tools.engine.known_limitations(tools.scenario, build)
     return Finding("warning", f"{found}: {'; '.join(notes)}") if notes else found
 
 

@@ -8,7 +8,7 @@ from written_files import GOOD, Write, changed, errors_of, line_of, twice
 
 from perfgate.plan.toolchain import registered
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.vocabulary import Vocabulary
+from perfgate.scenarios.rules.vocabulary import Vocabulary
 
 KNOWN = Vocabulary(
     engines={"llama.cpp": {"backend": ("cpu", "vulkan")}, "other": {}},

@@ -6,13 +6,13 @@ from building import SCENARIO
 from tables import each
 from written_files import GOOD, Write, assert_told, changed, with_defaults
 
-from perfgate.scenarios.extra_options import (
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.rules.extra_options import (
     describe_extra_options,
     extra_keys,
     extra_options,
     leaves,
 )
-from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import EngineChoice, Scenario
 
 SESAME = "open" + "sesame"  # what somebody gave as a key

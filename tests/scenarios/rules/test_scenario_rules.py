@@ -7,7 +7,7 @@ from tables import each
 from written_files import Change, Write, assert_told, changed, errors_of
 
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.rules import broken_rules, obeyed_on_the_way
+from perfgate.scenarios.rules.scenario_rules import broken_rules, obeyed_on_the_way
 from perfgate.scenarios.scenario import Launch
 
 GOOD = """\

@@ -8,11 +8,11 @@ an evaluator or a marker is known needs more than the scenario: `vocabulary`, `m
 from collections.abc import Callable, Iterator, Mapping
 
 from perfgate.core.verdict import FEWEST_REFERENCES, FIRST_LOOK
-from perfgate.scenarios.extra_options import extra_option_rules
 from perfgate.scenarios.markers import HARDWARE_MARKERS, KIND_MARKERS, hardware_marker
-from perfgate.scenarios.metric_rules import metric_rules
+from perfgate.scenarios.rules.extra_options import extra_option_rules
+from perfgate.scenarios.rules.metric_rules import metric_rules
+from perfgate.scenarios.rules.workload_rules import WORKLOAD_RULES
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.workload_rules import WORKLOAD_RULES
 from perfgate.scenarios.yaml_document import Keys, Problem
 
 _OBEYED = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from perfgate.core.errors import did_you_mean
 from perfgate.core.metrics import is_accuracy
-from perfgate.scenarios.metric_rules import named_metrics
-from perfgate.scenarios.rules import Rule
+from perfgate.scenarios.rules.metric_rules import named_metrics
+from perfgate.scenarios.rules.scenario_rules import Rule
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import Keys, Problem
 

@@ -1,0 +1,1 @@
+"""Rules: what a scenario must keep beyond its schema, and the names that it may use."""
