@@ -40,7 +40,7 @@ def run(tmp_path: Path) -> Iterator[RunFolder]:
 
 class TestRunFolder:
     def test_facts_are_on_disk_at_once(self, run: RunFolder) -> None:
-        facts = {"schema_version": 3, "id": "one", "started": "now"}
+        facts = {"schema_version": 4, "id": "one", "started": "now"}
         assert json.loads((run.path / "run.json").read_text()) == facts
         assert RunFolder(run.path).facts() == facts
 
@@ -125,8 +125,8 @@ class TestRunFolder:
     @each(
         ("content", "problem"),
         [
-            ('{"schema_version": 2}', "run written by an older perfgate"),
-            ('{"schema_version": 4}', "run written by a newer perfgate"),
+            ('{"schema_version": 3}', "run written by an older perfgate"),
+            ('{"schema_version": 5}', "run written by a newer perfgate"),
             ("{}", "run of an unknown schema version"),
             ("[]", "run of an unknown schema version"),
         ],

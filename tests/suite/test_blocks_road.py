@@ -57,7 +57,11 @@ def test_an_unchanged_build_is_judged_beside_itself_and_recomputed(both: Suite) 
 
 
 def test_a_slower_build_is_a_regression(both: Suite) -> None:
-    done = both.run(*POINT, *SLOWER)
+    """In one of three sessions: other tests beside this one can make the machine too noisy."""
+    for _ in range(3):
+        done = both.run(*POINT, *SLOWER)
+        if done.status != 10:
+            break
     done.require(1, {"c1": "REGRESSION"}, "beside the reference")
 
 

@@ -63,7 +63,7 @@ _FROM_RECORDS: Mapping[str, Callable[[Provenance], object]] = {
     "what the machine measured of itself in earlier sessions": lambda one: one.earlier,
     "the documented values": lambda one: one.documented,
     "why no control of another build could be started": lambda one: (
-        one.controls and one.controls.skip_reason
+        one.controls and one.controls.skip_reasons
     ),
 }
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
@@ -308,7 +308,7 @@ class _Recomputation:
             self._reference(probe, origin),
             self._fingerprint(probe, origin.role),
             self._starts(probe, origin.role, origin.starts),
-            ControlStarts(builds.policy, measured, builds.skip_reason),
+            ControlStarts(builds.policy, measured, builds.skip_reasons),
         )
 
     def _reference(self, probe: Probe, origin: Provenance) -> Reference:

@@ -30,7 +30,7 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import Scenario
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 HINT = "restore run.json and records.jsonl from a copy, or measure again in a new run folder"
 _SHOWN = 80  # characters of a damaged value in a message
 

@@ -154,7 +154,7 @@ class ControlBuilds:
 
     def can_start(self, against: Against) -> bool:
         """Whether nothing speaks against a start of this build, as far as is known."""
-        return against not in self.skip_reason
+        return against not in self.skip_reasons
 
     def failed(self, against: Against, reason: str) -> None:
         """Take note of a start of this build that failed; after the second there is no other."""
@@ -170,7 +170,7 @@ class ControlBuilds:
                 yield f"no further control of the {against}'s build: {reason}"
 
     @property
-    def skip_reason(self) -> Mapping[Against, str]:
+    def skip_reasons(self) -> Mapping[Against, str]:
         """Which build cannot be started, and why."""
         if self._policy == "none":
             return dict.fromkeys(CONTROL_ROLES, "gate.control is none")
@@ -189,7 +189,7 @@ class ControlBuilds:
             for against in CONTROL_ROLES
             if measured.get(against) or self.can_start(against)
         }
-        return ControlStarts(self._policy, known, self.skip_reason)
+        return ControlStarts(self._policy, known, self.skip_reasons)
 
     def behind(
         self, judgements: Sequence[Judgement], measured: Mapping[Against, Mapping[int, Measurement]]
@@ -205,7 +205,7 @@ class ControlBuilds:
             asked = [judgement for judgement in judgements if judgement.against == against]
             starts = tuple(measured.get(against, {}).values())
             used = max((one.controls_used for one in asked), default=0)
-            skip_reason = self.skip_reason.get(against, "")
+            skip_reason = self.skip_reasons.get(against, "")
             if used and against in self._found:
                 other = self._found[against]
                 build = measured_build(other.tools.build, starts)

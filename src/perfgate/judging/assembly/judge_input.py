@@ -350,12 +350,12 @@ class ControlSources:
     Attributes:
         policy: as in `ControlStarts`.
         starts: build → numbers of its starts; a build that is missing could not be started.
-        skip_reason: build → why it could not be started.
+        skip_reasons: build → why it could not be started.
     """
 
     policy: ControlPolicy
     starts: Mapping[Against, tuple[int, ...]] = field(default_factory=dict)
-    skip_reason: Mapping[Against, str] = field(default_factory=dict)
+    skip_reasons: Mapping[Against, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

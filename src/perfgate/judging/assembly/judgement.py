@@ -79,12 +79,12 @@ class ControlStarts:
         policy: whether controls are made, and needed (`gate.control`).
         measured: which build, that of the baseline or of the anchor → number of the start → what it
             gave in this session; a build that is missing here cannot be started.
-        skip_reason: which build → why it cannot be started, in words.
+        skip_reasons: which build → why it cannot be started, in words.
     """
 
     policy: ControlPolicy = "auto"
     measured: Mapping[Against, Mapping[int, Measurement]] = field(default_factory=dict)
-    skip_reason: Mapping[Against, str] = field(default_factory=dict)
+    skip_reasons: Mapping[Against, str] = field(default_factory=dict)
 
     def values(self, against: Against, metric: str) -> list[float] | None:
         """The metric's values, one per control that has it; None: that build cannot be started."""
@@ -96,7 +96,7 @@ class ControlStarts:
     def sources(self) -> ControlSources:
         """Which starts these are."""
         starts = {against: tuple(numbers) for against, numbers in self.measured.items()}
-        return ControlSources(self.policy, starts, dict(self.skip_reason))
+        return ControlSources(self.policy, starts, dict(self.skip_reasons))
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def _measured(metric: str, entry: Entry, evidence: ProbeEvidence, against: Again
             _performance_test(metric, entry, evidence),
             controls=controls.values(against, metric),
             policy=controls.policy,
-            why_no_control=controls.skip_reason.get(against, ""),
+            why_no_control=controls.skip_reasons.get(against, ""),
         )
     measurements, band = evidence.measurements, band_of(metric, evidence.scenario)
     before, last = entry.runs[0].metrics, measurements[-1].metrics

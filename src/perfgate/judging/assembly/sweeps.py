@@ -156,7 +156,7 @@ def curve_input(sweep: SweepProbe, points: Sequence[ProbeEvidence], rule: Rule) 
             len({run.run for runs in before for run in runs[:1]}),
             controls=None if controls is None else _values(metric, controls),
             policy=builds.policy,
-            why_no_control=builds.skip_reason.get("baseline", ""),
+            why_no_control=builds.skip_reasons.get("baseline", ""),
         )
         for metric in sweep.gating_metrics()
         if all(metric in run.metrics for runs in before for run in runs)
