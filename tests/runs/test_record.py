@@ -78,7 +78,7 @@ def test_a_line_that_is_not_json(tmp_path: Path, text: str, problem: str) -> Non
         (MEASURED, {"record": 7}, "record", "str"),
         (MEASURED, {"record": "measured"}, "record", "measured"),
         (MEASURED, {"record": ...}, "record", "missing"),
-        (MEASURED, {"schema_version": SCHEMA_VERSION + 1}, "schema_version", "3"),
+        (MEASURED, {"schema_version": SCHEMA_VERSION + 1}, "schema_version", str(SCHEMA_VERSION)),
         (VERDICT, {"verdict": "GOOD"}, "verdict", "GOOD"),
         (VERDICT, {"error": {"error_class": "oom"}}, "error.message", "missing"),
         (VERDICT, {"judgements": {}}, "judgements", "array"),
