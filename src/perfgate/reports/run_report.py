@@ -413,7 +413,8 @@ def _lacks_control(record: VerdictRecord) -> bool:
             and not is_accuracy(judged.metric)
             and judged.against in ("baseline", "anchor")
             and (
-                policy == "none" or (policy == "auto" and judged.against in controls["skip_reason"])
+                policy == "none"
+                or (policy == "auto" and judged.against in controls["skip_reasons"])
             )
         ):
             return True
