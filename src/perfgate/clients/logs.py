@@ -65,6 +65,14 @@ def line_of(raw: str, number: int) -> Line:
     return Line(number, raw, raw if text == raw else text)
 
 
+def require(
+    is_so: object, failure: str, message: str, *evidence: str, hint: str | None = None
+) -> None:
+    """What a program left is as it must be; otherwise a `RunError` of these words."""
+    if not is_so:
+        raise RunError(failure, message, evidence=evidence, hint=hint)
+
+
 def last_line(lines: tuple[Line, ...]) -> tuple[str, ...]:
     """The last line with something on it, as evidence of where a report stops."""
     return next(((line.evidence,) for line in reversed(lines) if line.evidence), ())
@@ -203,8 +211,7 @@ def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:
     while block := following:
         following = log.read(BLOCK)
         size += len(block)
-        if size > LARGEST_LOG:
-            raise RunError("no_metrics", f"the log is larger than {LARGEST_LOG} bytes")
+        require(size <= LARGEST_LOG, "no_metrics", f"the log is larger than {LARGEST_LOG} bytes")
         end = block.rfind(b"\n") + 1 if following else len(block)
         if end:
             whole = begun + block[:end]
