@@ -194,13 +194,10 @@ def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
             found += _lines(held)
             kept, held = kept + len(held), []
         is_beside = is_telling
-        if kept > MOST_BLOCKS or len(found) > MOST_LINES:
-            raise RunError(
-                "no_metrics",
-                f"words of reports stand in more than {MOST_BLOCKS} MiB of the log, or in more "
-                f"than {MOST_LINES:,} lines",
-                hint="keep one report per file",
-            )
+        message = f"words of reports stand in more than {MOST_BLOCKS} MiB of the log"
+        message += f", or in more than {MOST_LINES:,} lines"
+        is_small = kept <= MOST_BLOCKS and len(found) <= MOST_LINES
+        require(is_small, "no_metrics", message, hint="keep one report per file")
     return (*found, *_lines(held))
 
 

@@ -284,8 +284,9 @@ def _require_whole(found: _Report, lines: tuple[Line, ...]) -> None:
     _require_part(is_whole, "no breakdown of the request latency", lines)
     is_whole = "DECODING STATISTICS" not in found.sections or "AL" in found.groups
     _require_part(is_whole, "its statistics of speculative decoding are incomplete", lines)
-    for heading in found.headed[len(found.groups) + (_DATASET in found.sections) :][-1:]:
-        _require_part(False, f"nothing below {heading.rstrip(' -')!r}", lines)
+    headed = found.headed[len(found.groups) + (_DATASET in found.sections) :]
+    heading = headed[-1].rstrip(" -") if headed else ""
+    _require_part(not headed, f"nothing below {heading!r}", lines)
 
 
 def _require_part(is_there: object, what: str, lines: tuple[Line, ...]) -> None:

@@ -249,10 +249,8 @@ def parse_results(fields: Mapping[str, Any]) -> Measurement:
         RunError: ``no_metrics`` (no score, or one that is no fraction) or ``incomplete`` (it tells
             that questions were left out).
     """
-    facts: dict[str, Json] = {
-        "evaluator": "lm_eval",
-        "evaluator_version": str(fields.get("lm_eval_version")),
-    }
+    version = str(fields.get("lm_eval_version"))
+    facts: dict[str, Json] = {"evaluator": "lm_eval", "evaluator_version": version}
     scores: list[Score] = []
     for task, result in _mapping(fields.get("results")).items():
         scores += _reported(task, _mapping(result))

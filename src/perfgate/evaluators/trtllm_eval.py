@@ -139,12 +139,11 @@ def parse(lines: Sequence[Line]) -> Measurement:
     for line in lines:
         if seconds := _SECONDS.search(line.text):
             facts["duration_s"] = number(seconds["seconds"])
-    if not metrics:
-        last = next((line for line in reversed(lines) if line.text), None)
-        is_cut = last is not None and (_HEAD.search(last.text) or last.text.startswith("|"))
-        failure = "truncated_output" if is_cut else "no_metrics"
-        message = "no score below the line that announces them"
-        raise RunError(failure, message, evidence=last_line(tuple(lines)))
+    last = next((line.text for line in reversed(lines) if line.text), "")
+    is_cut = _HEAD.search(last) or last.startswith("|")
+    failure = "truncated_output" if is_cut else "no_metrics"
+    message = "no score below the line that announces them"
+    require(metrics, failure, message, *last_line(tuple(lines)))
     return Measurement(metrics, facts)
 
 
