@@ -53,11 +53,6 @@ class Line:
         return (label.rstrip(), value.strip()) if colon and label.strip() else None
 
 
-def lines_of(content: str) -> tuple[Line, ...]:
-    """The lines of a text, blank ones among them."""
-    return tuple(line_of(raw, number) for number, raw in enumerate(content.split("\n"), start=1))
-
-
 def line_of(raw: str, number: int) -> Line:
     """One line; a progress bar that was written over counts as its last state."""
     text = _ESCAPE.sub("", raw).rstrip("\r\n").rpartition("\r")[2]
