@@ -16,6 +16,7 @@ import pytest
 from building import SCENARIO
 from hypothesis import given
 from hypothesis import strategies as st
+from printed_lines import lines_of
 from refusals import refused
 from tables import each
 from test_trtllm_bench import OFFLINE, POINT
@@ -28,7 +29,6 @@ from perfgate.clients.first_answers import (
     require_known,
     require_whole,
 )
-from perfgate.clients.logs import lines_of
 from perfgate.clients.trtllm_offline import TrtllmQuickstart, parse_quickstart
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench_reports import Run, as_text
+from printed_lines import lines_of
 from refusals import refused
 from tables import each
 
@@ -14,7 +15,6 @@ from perfgate.clients.logs import (
     BLOCK,
     MOST_BLOCKS,
     left,
-    lines_of,
     logged,
     report_lines,
 )

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from printed_lines import lines_of
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.logs import lines_of
 from perfgate.clients.serving_report import count_facts, parse, parse_printed
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement

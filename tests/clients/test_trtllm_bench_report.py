@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from bench_reports import Run, as_json, as_text, excerpt, runs
 from hypothesis import given
+from printed_lines import lines_of
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.logs import lines_of
 from perfgate.clients.trtllm_bench_report import is_report, parse, parse_printed
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement

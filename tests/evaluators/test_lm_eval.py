@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from printed_lines import lines_of
 from refusals import refused
 from tables import each
 
 from perfgate.clients.base import Target
-from perfgate.clients.logs import lines_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.files.paths import packaged
 from perfgate.core.files.untrusted_files import UntrustedFile

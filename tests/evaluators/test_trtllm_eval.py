@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from printed_lines import lines_of
 from refusals import refused as refusal
 from tables import each
 
-from perfgate.clients.logs import lines_of
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs.locations import Locations

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import Client, Target, client, program_version, unsupported, with_asked
-from perfgate.clients.logs import left
+from perfgate.clients.logs import left, require
 from perfgate.clients.report_tables import (
     AIPERF,
     has_latency,
@@ -94,8 +94,7 @@ class AIPerf(Client):
         if not path.is_file():
             raise RunError("no_metrics", f"aiperf left no {path.name}", evidence=_log_errors(path))
         fields = left(path, (str(path),))
-        if not isinstance(fields, dict):
-            raise RunError("no_metrics", f"{path.name} holds no JSON object")
+        require(isinstance(fields, dict), "no_metrics", f"{path.name} holds no JSON object")
         summary = _Summary(fields, f"{path.name} has schema version")
         summary.require_complete(point.requests)
         # The extremes too: one long answer must not make up for a short one.
@@ -156,9 +155,8 @@ class _Summary:
     def __init__(self, fields: Mapping[str, Any], told: str) -> None:
         self.fields = fields
         schema = str(fields.get("schema_version"))
-        if schema.partition(".")[0] != "1":
-            message, evidence = f"{told} {schema}; 1.x is known", f'"schema_version": "{schema}"'
-            raise RunError("no_metrics", message, evidence=(evidence,), hint=_CHECK)
+        message, evidence = f"{told} {schema}; 1.x is known", f'"schema_version": "{schema}"'
+        require(schema.partition(".")[0] == "1", "no_metrics", message, evidence, hint=_CHECK)
 
     def value(self, tag: str, statistic: str, kind: str, *, may_be_zero: bool = False) -> float:
         """A statistic of a metric, positive (or zero, where it may be) and finite; times in ms.
@@ -239,9 +237,8 @@ class _Summary:
         if cached is None:
             return None
         prompts = self.tokens("total_usage_prompt_tokens")
-        if cached > CACHED_TOLERANCE * prompts:
-            message = f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache"
-            raise RunError("prefix_cache_hit", message)
+        message = f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache"
+        require(cached <= CACHED_TOLERANCE * prompts, "prefix_cache_hit", message)
         return int(cached)
 
     def _number(self, tag: str, statistic: str, kind: str) -> float:
@@ -250,9 +247,8 @@ class _Summary:
             raise self._error("no_metrics", f"{RESULT} has no {statistic} of {tag}")
         unit = _at(self.fields, tag, "unit")
         known_kind, factor = AIPERF.units.get(str(unit), ("", 1.0))
-        if known_kind != kind:
-            message = f"{RESULT} gives {tag} in {unit!r}, which is not a known unit of {kind}"
-            raise RunError("no_metrics", message, hint=_CHECK)
+        message = f"{RESULT} gives {tag} in {unit!r}, which is not a known unit of {kind}"
+        require(known_kind == kind, "no_metrics", message, hint=_CHECK)
         return found * factor
 
     def _error(self, failure: str, message: str) -> RunError:

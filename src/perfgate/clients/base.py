@@ -119,11 +119,8 @@ def program_version(program: Program, locations: Locations) -> str:
     words = answer.stdout.split()
     if not answer.is_good or not words:
         why = "it printed nothing" if answer.is_good else answer.trouble
-        raise MissingProgram(
-            f"{program.executable} does not report its version: {why}",
-            hint=f"it comes with {program.provided_by}; or name a complete installation in "
-            f"{program.variable}",
-        )
+        instead = f"or name a complete installation in {program.variable}"
+        raise _no_version(program, program.executable, why, instead)
     return words[-1]
 
 
@@ -150,11 +147,14 @@ def package_version(program: Program, package: str, locations: Locations) -> str
         if answer.is_good and said:
             return said[-1]
         why = f"{interpreter} has no package {package}"
-    raise MissingProgram(
-        f"{program.name} does not report its version: {why}",
-        hint=f"it comes with {program.provided_by}; set {program.variable} to the Python that has "
-        f"it, followed by {' '.join(program.arguments) or 'the path of ' + program.executable}",
-    )
+    following = " ".join(program.arguments) or f"the path of {program.executable}"
+    instead = f"set {program.variable} to the Python that has it, followed by {following}"
+    raise _no_version(program, program.name, why, instead)
+
+
+def _no_version(program: Program, name: str, why: str, instead: str) -> MissingProgram:
+    hint = f"it comes with {program.provided_by}; {instead}"
+    return MissingProgram(f"{name} does not report its version: {why}", hint=hint)
 
 
 def same_release(one: str, other: str) -> bool:

@@ -15,19 +15,20 @@ import re
 import unicodedata
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import same_release
+from perfgate.clients.logs import require
 from perfgate.core.errors import RunError
 from perfgate.core.files import json_text
 from perfgate.core.files.durable_files import write_json
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint
-from perfgate.scenarios.scenario import DocumentedAnswer, Scenario, Smoke
+from perfgate.scenarios.scenario import Scenario, Smoke
 
 # The first request may have to wait for kernels to be compiled.
 ANSWER_WITHIN_S = 600.0
@@ -76,22 +77,19 @@ def require_whole(prompt: str, answer: Answer, most: int | None = None) -> None:
         RunError: ``broken_output`` (its text), ``incomplete`` (it did not finish, or has not the
             number of tokens that it should).
     """
-    tokens = answer.completion_tokens
+    tokens, reason = answer.completion_tokens, answer.finish_reason
+    it, shown = f"the answer to {prompt!r}", repr(answer.text[:_SHOWN])
     broken = fault(answer.text, prompt, tokens=tokens, most=most)
-    if broken:
-        raise _refused("broken_output", f"the answer to {prompt!r} {broken}", answer)
+    require(not broken, "broken_output", f"{it} {broken}", shown)
     if tokens is None:
         return
-    message = ""
-    if answer.finish_reason not in _FINISHED:
-        message = f"the answer to {prompt!r} has finish_reason {answer.finish_reason!r}"
-        message += f", not {' or '.join(_FINISHED)}"
-    elif most is not None and tokens > most:
+    message = f"{it} has finish_reason {reason!r}, not {' or '.join(_FINISHED)}"
+    require(reason in _FINISHED, "incomplete", message, shown)
+    if most is not None:
         message = f"{tokens} tokens in the answer, at most {most} requested"
-    elif most is not None and tokens < most and answer.finish_reason == "length":
-        message = f"the answer to {prompt!r} ended for its length after {tokens} of {most} tokens"
-    if message:
-        raise _refused("incomplete", message, answer)
+        require(tokens <= most, "incomplete", message, shown)
+        message = f"{it} ended for its length after {tokens} of {most} tokens"
+        require(tokens == most or reason != "length", "incomplete", message, shown)
 
 
 def require_known(smoke: Smoke, answers: Mapping[str, Answer]) -> None:
@@ -101,9 +99,15 @@ def require_known(smoke: Smoke, answers: Mapping[str, Answer]) -> None:
         RunError: ``wrong_answer``.
     """
     for known in smoke.answers:
-        for difference in _differences(known, answers[known.prompt]):
-            message = f"the answer to {known.prompt!r} {difference}"
-            raise _refused("wrong_answer", message, answers[known.prompt])
+        answer = answers[known.prompt]
+        it, shown = f"the answer to {known.prompt!r}", repr(answer.text[:_SHOWN])
+        for text in known.contains:
+            is_there = _plain(text) in _plain(answer.text)
+            require(is_there, "wrong_answer", f"{it} does not contain {text!r}", shown)
+        for name in ("finish_reason", "prompt_tokens", "completion_tokens"):
+            expected, found = getattr(known, name), getattr(answer, name)
+            message = f"{it} has {name} {found}, documented is {expected}"
+            require(expected in (None, found), "wrong_answer", message, shown)
 
 
 def compared_with_texts(
@@ -137,22 +141,6 @@ def compared_with_texts(
             raise RunError("wrong_answer", message, evidence=(f"found: {text[:_SHOWN]!r}", *given))
         other.append(known.prompt)
     return {"not_as_documented": other} if other else {}
-
-
-def _differences(known: DocumentedAnswer, answer: Answer) -> Iterator[str]:
-    """All that is known and otherwise, in words that follow "the answer"."""
-    plain = _plain(answer.text)
-    for text in known.contains:
-        if _plain(text) not in plain:
-            yield f"does not contain {text!r}"
-    for name in ("finish_reason", "prompt_tokens", "completion_tokens"):
-        expected, found = getattr(known, name), getattr(answer, name)
-        if expected is not None and found != expected:
-            yield f"has {name} {found}, documented is {expected}"
-
-
-def _refused(failure: str, message: str, answer: Answer) -> RunError:
-    return RunError(failure, message, evidence=(repr(answer.text[:_SHOWN]),))
 
 
 def _plain(text: str) -> str:
@@ -202,10 +190,8 @@ def _of_repetition(said: str) -> str:
     """One or two characters or words, and nothing else from the middle on at the latest."""
     characters = [character for character in said if not character.isspace()]
     words = said.casefold().split()
-    for parts, many, what in (
-        (characters, _LAST_CHARACTERS, "character"),
-        (words, _LAST_WORDS, "word"),
-    ):
+    kinds = (characters, _LAST_CHARACTERS, "character"), (words, _LAST_WORDS, "word")
+    for parts, many, what in kinds:
         if len(parts) >= _ALL_ONE and len(set(parts)) == 1:
             return f"repeats one {what}, {_shown(parts[0])}"
         few = set(parts)
@@ -220,12 +206,10 @@ def _of_repetition(said: str) -> str:
 
 def _of_echo(said: str, prompt: str) -> str:
     """The prompt and nothing else, once or more often."""
-    asked, text = " ".join(prompt.split()), " ".join(said.split())
+    asked, text = _plain(prompt), _plain(said)
     whole, _, rest = text.rpartition(asked) if asked else ("", "", text)
     is_echo = asked in text and not whole.replace(asked, "").strip()
-    if is_echo and asked.startswith(rest.strip()):
-        return "is only the prompt"
-    return ""
+    return "is only the prompt" if is_echo and asked.startswith(rest.strip()) else ""
 
 
 def _of_length(said: str, tokens: int | None) -> str:
@@ -247,10 +231,8 @@ def _shown(part: str) -> str:
 
 def request_body(smoke: Smoke, prompt: str, model: str) -> dict[str, object]:
     """The body of the completion request for one prompt."""
-    body: dict[str, object] = {"model": model, "prompt": prompt}
-    if smoke.max_tokens is not None:
-        body["max_tokens"] = smoke.max_tokens
-    return {**body, "temperature": 0}
+    limit = {} if smoke.max_tokens is None else {"max_tokens": smoke.max_tokens}
+    return {"model": model, "prompt": prompt, **limit, "temperature": 0}
 
 
 def ask(endpoint: Endpoint, smoke: Smoke, folder: Path, within_s: float) -> Measurement:
@@ -280,10 +262,9 @@ def _answer(endpoint: Endpoint, smoke: Smoke, prompt: str, within_s: float) -> A
     except urllib.error.HTTPError as error:
         with error:  # it holds the connection
             said = error.read(500).decode(errors="replace")
-        raise RunError(
-            "client_failed", f"{prompt!r} was answered with status {error.code}", evidence=(said,)
-        ) from error
-    except (OSError, urllib.error.URLError) as error:
+        message = f"{prompt!r} was answered with status {error.code}"
+        raise RunError("client_failed", message, evidence=(said,)) from error
+    except OSError as error:
         raise RunError("client_failed", f"no answer to {prompt!r}: {error}") from error
     except ValueError as error:
         raise RunError("no_metrics", f"the answer to {prompt!r} is not a completion") from error

@@ -53,16 +53,19 @@ class Line:
         return (label.rstrip(), value.strip()) if colon and label.strip() else None
 
 
-def lines_of(content: str) -> tuple[Line, ...]:
-    """The lines of a text, blank ones among them."""
-    return tuple(line_of(raw, number) for number, raw in enumerate(content.split("\n"), start=1))
-
-
 def line_of(raw: str, number: int) -> Line:
     """One line; a progress bar that was written over counts as its last state."""
     text = _ESCAPE.sub("", raw).rstrip("\r\n").rpartition("\r")[2]
     text = own_words(text.strip())[0].strip()
     return Line(number, raw, raw if text == raw else text)
+
+
+def require(
+    is_so: object, failure: str, message: str, *evidence: str, hint: str | None = None
+) -> None:
+    """What a program left is as it must be; otherwise a `RunError` of these words."""
+    if not is_so:
+        raise RunError(failure, message, evidence=evidence, hint=hint)
 
 
 def last_line(lines: tuple[Line, ...]) -> tuple[str, ...]:
@@ -186,13 +189,10 @@ def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
             found += _lines(held)
             kept, held = kept + len(held), []
         is_beside = is_telling
-        if kept > MOST_BLOCKS or len(found) > MOST_LINES:
-            raise RunError(
-                "no_metrics",
-                f"words of reports stand in more than {MOST_BLOCKS} MiB of the log, or in more "
-                f"than {MOST_LINES:,} lines",
-                hint="keep one report per file",
-            )
+        message = f"words of reports stand in more than {MOST_BLOCKS} MiB of the log"
+        message += f", or in more than {MOST_LINES:,} lines"
+        is_small = kept <= MOST_BLOCKS and len(found) <= MOST_LINES
+        require(is_small, "no_metrics", message, hint="keep one report per file")
     return (*found, *_lines(held))
 
 
@@ -203,8 +203,7 @@ def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:
     while block := following:
         following = log.read(BLOCK)
         size += len(block)
-        if size > LARGEST_LOG:
-            raise RunError("no_metrics", f"the log is larger than {LARGEST_LOG} bytes")
+        require(size <= LARGEST_LOG, "no_metrics", f"the log is larger than {LARGEST_LOG} bytes")
         end = block.rfind(b"\n") + 1 if following else len(block)
         if end:
             whole = begun + block[:end]

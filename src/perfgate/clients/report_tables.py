@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from perfgate.clients.logs import Line
+from perfgate.clients.logs import Line, require
 from perfgate.core.errors import RunError
 from perfgate.core.files.remembered import toml_beside
 from perfgate.core.measurement import Json
@@ -142,8 +142,7 @@ def positive(value: object, evidence: str) -> float:
         RunError: ``no_metrics``, it is anything else.
     """
     found = not_negative(value, evidence)
-    if not found > 0:
-        raise _no_metric(found, evidence)
+    require(found > 0, "no_metrics", f"a metric is {found:g}", evidence)
     return found
 
 
@@ -156,13 +155,8 @@ def not_negative(value: object, evidence: str) -> float:
     found = number(value) if isinstance(value, str) else value
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise RunError("no_metrics", "a metric has no number", evidence=(evidence,))
-    if not 0 <= found < float("inf"):
-        raise _no_metric(found, evidence)
+    require(0 <= found < float("inf"), "no_metrics", f"a metric is {found:g}", evidence)
     return float(found)
-
-
-def _no_metric(found: float, evidence: str) -> RunError:
-    return RunError("no_metrics", f"a metric is {found:g}", evidence=(evidence,))
 
 
 def plain_fact(value: object) -> Json:
@@ -225,8 +219,8 @@ def require_consistent(
 
 
 def _require_product(equation: str, one: float, other: float, total: float, off: float) -> None:
-    if not abs(one * other - total) <= off:
-        raise contradiction(f"{equation}, but {one:g} × {other:g} = {one * other:g}, not {total:g}")
+    told = f"{equation}, but {one:g} × {other:g} = {one * other:g}, not {total:g}"
+    require_agreeing(abs(one * other - total) <= off, told)
 
 
 def require_ordered(metrics: Mapping[str, float]) -> None:
@@ -237,15 +231,13 @@ def require_ordered(metrics: Mapping[str, float]) -> None:
     """
     for chain in _ROWS["order"]:
         for lower, upper in pairwise(name for name in chain["metrics"] if name in metrics):
-            if metrics[lower] > metrics[upper] * (1 + chain.get("slack", SLACK)):
-                raise contradiction(
-                    f"{lower} {metrics[lower]:g} is more than {upper} {metrics[upper]:g}"
-                )
-    latency, duration = metrics.get("mean_request_latency_ms"), metrics.get("duration_s")
-    if latency and duration and latency > 1e3 * duration * (1 + SLACK):
-        raise contradiction(
-            f"a request took {latency:g} ms on average, all of them together {1e3 * duration:g} ms"
-        )
+            most = metrics[upper] * (1 + chain.get("slack", SLACK))
+            told = f"{lower} {metrics[lower]:g} is more than {upper} {metrics[upper]:g}"
+            require_agreeing(not metrics[lower] > most, told)
+    latency, all_ms = metrics.get("mean_request_latency_ms"), 1e3 * metrics.get("duration_s", 0)
+    if latency and all_ms:
+        told = f"a request took {latency:g} ms on average, all of them together {all_ms:g} ms"
+        require_agreeing(not latency > all_ms * (1 + SLACK), told)
 
 
 def require_lengths(
@@ -276,9 +268,9 @@ def require_lengths(
         if workload.ignore_eos or osl > workload.osl
     ]
     for name, true, asked, next_step in lengths:
-        if abs(true - asked) > max(share * asked, tokens):
-            message = f"{name} was {true:g} tokens, not the {asked} requested"
-            raise RunError("incomplete", message, hint=next_step)
+        message = f"{name} was {true:g} tokens, not the {asked} requested"
+        is_close = not abs(true - asked) > max(share * asked, tokens)
+        require(is_close, "incomplete", message, hint=next_step)
 
 
 def has_latency(short: str, *, streaming: bool, one_token: bool) -> bool:
@@ -293,14 +285,13 @@ def require_one(begins: Sequence[str], what: str) -> None:
     Raises:
         RunError: ``no_metrics``.
     """
-    if len(begins) > 1:
-        message, hint = f"{len(begins)} {what}s in one file", f"keep one {what} per file"
-        raise RunError("no_metrics", message, evidence=(begins[1],), hint=hint)
+    message, hint = f"{len(begins)} {what}s in one file", f"keep one {what} per file"
+    require(len(begins) < 2, "no_metrics", message, *begins[1:2], hint=hint)
 
 
-def contradiction(what: str, *evidence: str) -> RunError:
-    """The error of a report whose numbers do not agree."""
-    return RunError("no_metrics", f"the report contradicts itself: {what}", evidence=evidence)
+def require_agreeing(is_so: bool, what: str, *evidence: str) -> None:
+    """The numbers of a report agree; `what` says how they do not."""
+    require(is_so, "no_metrics", f"the report contradicts itself: {what}", *evidence)
 
 
 def number_of(facts: Mapping[str, Json], name: str) -> float | None:

@@ -26,7 +26,7 @@ from perfgate.clients.base import (
     unsupported,
     with_asked,
 )
-from perfgate.clients.logs import content_of, decoded, left, printed
+from perfgate.clients.logs import content_of, decoded, left, printed, require
 from perfgate.clients.releases import SGLANG, VLLM, BenchOptions, Tables, release
 from perfgate.clients.report_tables import FROM_STREAM, LATENCIES, number_of, require_lengths
 from perfgate.core.errors import InputError, MissingProgram, RunError
@@ -118,14 +118,14 @@ class ServingClient(Client):
                 lines = printed(self.name, folder, "client", words, is_printed)
                 measured = serving_report.parse_printed(lines, streaming=workload.streaming)
             done = measured.facts["requests_completed"]
-            if done != point.requests:
-                raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
+            message = f"{done} of {point.requests} requests were completed"
+            require(done == point.requests, "incomplete", message)
         except RunError as error:
             raise explained(error, self.name, point, folder) from error
         needed = [*(FROM_STREAM if workload.streaming else ()), "e2el"]
         for short in needed if workload.osl != 1 else ["e2el"]:
-            if f"{short}_mean_ms" not in measured.metrics:
-                raise RunError("no_metrics", f"the report has no mean {short.upper()}")
+            is_there = f"{short}_mean_ms" in measured.metrics
+            require(is_there, "no_metrics", f"the report has no mean {short.upper()}")
         isl, osl = (number_of(measured.facts, name) or 0.0 for name in ("isl", "osl"))
         hint = "check that the prompts are made with the model's own tokenizer"
         require_lengths(workload, isl, [osl], LENGTH_TOLERANCE, SPECIAL_TOKENS, hint)
@@ -222,12 +222,9 @@ class BenchmarkServing(ServingClient):
             InputError: prompts or warm-up requests that this client does not make.
         """
         if point.warmup_requests:
-            raise InputError(
-                f"{self.name} makes no warm-up requests except one of its own",
-                field="workload.warmup_requests",
-                found=point.warmup_requests,
-                expected="0",
-            )
+            problem = f"{self.name} makes no warm-up requests except one of its own"
+            field, found = "workload.warmup_requests", point.warmup_requests
+            raise InputError(problem, field=field, found=found, expected="0")
         chat = workload.api == "chat"
         argv = [*target.locations.find(self.program), "--model", target.endpoint.model]
         argv += ["--backend", "openai-chat" if chat else "openai"]
@@ -340,8 +337,7 @@ class SglangBench(ServingClient):
         taken out of the file: a run folder is kept, and shown to others.
         """
         content = content_of(path)
-        if not content.strip():
-            raise RunError("no_metrics", f"{path.name} is empty")
+        require(content.strip(), "no_metrics", f"{path.name} is empty")
         require_one_run(content, path.name)
         fields = require_report(decoded(content, path.name), path.name)
         if fields.get(_CONFIGURATION) is not None:

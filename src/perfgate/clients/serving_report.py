@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfgate.clients.logs import Line, last_line
+from perfgate.clients.logs import Line, last_line, require
 from perfgate.clients.report_tables import (
     SERVING,
     has_latency,
@@ -140,8 +140,7 @@ def _read(
 def _completed(metrics: dict[str, float]) -> dict[str, float]:
     """The metrics, none missing that every report has, with those that others give."""
     for name, row in SERVING.metrics.items():
-        if name not in metrics and not row.optional:
-            raise RunError("no_metrics", f"the report has no {name}")
+        require(name in metrics or row.optional, "no_metrics", f"the report has no {name}")
     if "e2el_mean_ms" in metrics:
         metrics["mean_request_latency_ms"] = metrics["e2el_mean_ms"]
     if "tpot_mean_ms" in metrics:
@@ -157,16 +156,15 @@ def _require_complete(facts: Mapping[str, Json], evidence: str) -> None:
     """
     completed, asked = facts.get("requests_completed"), facts.get("requests_asked")
     failed = facts.get("requests_failed")
-    failure, message = "incomplete", ""
-    if isinstance(failed, int | float) and failed > 0:
-        message = f"{failed} requests failed, {completed} were completed"
-    elif not isinstance(completed, int) or isinstance(completed, bool):
-        failure, message = "no_metrics", "the report does not count its requests"
-    elif completed < 1 or (asked is not None and completed != asked):
-        of = "" if asked is None else f" of {asked}"
-        message = f"{completed}{of} requests were completed"
-    if message:
-        raise RunError(failure, message, evidence=(evidence,))
+    is_good = not isinstance(failed, int | float) or failed <= 0
+    message = f"{failed} requests failed, {completed} were completed"
+    require(is_good, "incomplete", message, evidence)
+    if not isinstance(completed, int) or isinstance(completed, bool):
+        message = "the report does not count its requests"
+        raise RunError("no_metrics", message, evidence=(evidence,))
+    of = "" if asked is None else f" of {asked}"
+    is_whole = completed >= 1 and asked in (completed, None)
+    require(is_whole, "incomplete", f"{completed}{of} requests were completed", evidence)
 
 
 def _consistent(
@@ -175,12 +173,9 @@ def _consistent(
     """The report as a measurement, with mean lengths; its numbers agree."""
     counts = []
     for name in ("requests_completed", "input_tokens", "output_tokens"):
-        count = number_of(facts, name)
-        if count is None or count <= 0:
-            shown = facts.get(name, "no")
-            message = f"the report has {shown} {name.replace('_', ' ')}"
-            raise RunError("no_metrics", message)
-        counts.append(count)
+        counts.append(number_of(facts, name) or 0)
+        message = f"the report has {facts.get(name, 'no')} {name.replace('_', ' ')}"
+        require(counts[-1] > 0, "no_metrics", message)
     facts = {**facts, "isl": counts[1] / counts[0], "osl": counts[2] / counts[0]}
     require_consistent(metrics, facts, rounding)
     return Measurement(metrics, facts)
@@ -218,7 +213,8 @@ def parse_printed(lines: tuple[Line, ...], *, streaming: bool | None = None) -> 
         RunError: as `parse`, or ``truncated_output``; several tables are ``no_metrics``.
     """
     table = _table(lines)
-    arguments = _arguments(lines)
+    told = next((line.text for line in lines if line.text.startswith("Namespace(")), "")
+    arguments = {match["name"]: match["value"] for match in _ARGUMENT.finditer(told)}
     if streaming is None:
         unstreamed = {arguments.get("non_streaming"), arguments.get("disable_stream")}
         is_shown = ("Mean TTFT (ms)", f"{_NOT_STREAMED_MS:.2f}") in [x.labelled() for x in table]
@@ -243,8 +239,7 @@ def parse_printed(lines: tuple[Line, ...], *, streaming: bool | None = None) -> 
 
 def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
     begins = [place for place, line in enumerate(lines) if _OPENING.fullmatch(line.text)]
-    if not begins:
-        raise RunError("no_metrics", "the client printed no result", evidence=last_line(lines))
+    require(begins, "no_metrics", "the client printed no result", *last_line(lines))
     require_one([lines[place].evidence for place in begins], "result")
     for line in lines:
         failed = _FAILED.fullmatch(line.text)
@@ -256,13 +251,6 @@ def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
             return rest[:end]
     message = "the result is truncated: the rule that closes it is missing"
     raise RunError("truncated_output", message, evidence=last_line(lines))
-
-
-def _arguments(lines: tuple[Line, ...]) -> dict[str, str]:
-    for line in lines:
-        if line.text.startswith("Namespace("):
-            return {match["name"]: match["value"] for match in _ARGUMENT.finditer(line.text)}
-    return {}
 
 
 def _key(label: str) -> str:

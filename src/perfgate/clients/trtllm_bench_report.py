@@ -15,17 +15,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfgate.clients.logs import Line, last_line
+from perfgate.clients.logs import Line, last_line, require
 from perfgate.clients.report_tables import (
     LATENCIES,
     SLACK,
     TRTLLM_BENCH,
-    contradiction,
     is_object_with,
     number,
     number_of,
     plain_fact,
     positive,
+    require_agreeing,
     require_consistent,
     require_one,
     squeezed,
@@ -106,8 +106,8 @@ class _Report:
         """A metric that may be there already: both say the same."""
         measured = positive(value, evidence)
         before = self.metrics.get(name, measured)
-        if not math.isclose(before, measured, rel_tol=SLACK):
-            raise contradiction(f"{name} is {before:g} and {measured:g}", evidence)
+        is_same = math.isclose(before, measured, rel_tol=SLACK)
+        require_agreeing(is_same, f"{name} is {before:g} and {measured:g}", evidence)
         self.metrics[name] = measured
 
 
@@ -125,9 +125,8 @@ def parse(fields: Mapping[str, Any]) -> Measurement:
         RunError: ``no_metrics``, something is missing or no number, or numbers contradict each
             other.
     """
-    if not isinstance(fields.get("performance"), dict):
-        raise RunError("no_metrics", "the report has no performance")
     sections = {name: held for name, held in fields.items() if isinstance(held, dict)}
+    require("performance" in sections, "no_metrics", "the report has no performance")
     values = {f"{name}.{key}": held[key] for name, held in sections.items() for key in held}
     found = _Report(facts=TRTLLM_BENCH.facts_of(values))
     streaming = bool(sections.get("streaming_metrics"))
@@ -138,8 +137,8 @@ def parse(fields: Mapping[str, Any]) -> Measurement:
             found.metrics[name] = positive(value, _evidence(key, value)) * row.factor
         elif not row.optional and (streaming or not row.streamed):
             raise RunError("no_metrics", f"the report has no {key}")
-    if "requests_completed" not in found.facts:
-        raise RunError("no_metrics", "the report has no request_info.num_requests")
+    is_counted = "requests_completed" in found.facts
+    require(is_counted, "no_metrics", "the report has no request_info.num_requests")
     for row in TRTLLM_BENCH.breakdowns.values():
         if isinstance(points := values.get(row.keys[0]), dict):
             told = {point: (value, _evidence(point, value)) for point, value in points.items()}
@@ -240,8 +239,7 @@ def _read_metric(found: _Report, label: str, value: str, evidence: str) -> None:
     if name is None:
         found.unknown += [label] if number(value) is not None else []
         return
-    if not value:
-        raise RunError("truncated_output", f"{label} has no value", evidence=(evidence,))
+    require(value, "truncated_output", f"{label} has no value", evidence)
     measured = positive(value, evidence) * TRTLLM_BENCH.metrics[name].factor
     if found.metrics.setdefault(name, measured) != measured:
         raise RunError("no_metrics", f"{label} appears twice", evidence=(evidence,))
@@ -263,38 +261,34 @@ def _fact(name: str, value: str) -> Json:
 def _require_one(lines: tuple[Line, ...]) -> None:
     overviews = [line.evidence for line in lines if _title(line) == _OVERVIEW]
     require_one(overviews, "report")
-    if not overviews and not is_printed(lines):
-        raise RunError("no_metrics", f"{CLIENT} printed no report", evidence=last_line(lines))
-    if not overviews:
-        raise _cut(f"no {_OVERVIEW}", lines)
+    is_there = overviews or is_printed(lines)
+    require(is_there, "no_metrics", f"{CLIENT} printed no report", *last_line(lines))
+    _require_part(overviews, f"no {_OVERVIEW}", lines)
 
 
 def _require_whole(found: _Report, lines: tuple[Line, ...]) -> None:
     for name, needed in TRTLLM_BENCH.metrics.items():
-        if name not in found.metrics and not (needed.optional or needed.streamed):
-            raise _cut(f"no {name}", lines)
+        is_there = name in found.metrics or needed.optional or needed.streamed
+        _require_part(is_there, f"no {name}", lines)
     for group, rows in found.groups.items():
-        if not set(rows) >= _NEEDED_POINTS:
-            raise _cut(f"its [{group}] breakdown has only {', '.join(rows)}", lines)
+        told = f"its [{group}] breakdown has only {', '.join(rows)}"
+        _require_part(set(rows) >= _NEEDED_POINTS, told, lines)
     if any(title in _OPENING for title in found.sections):
-        if "P99" not in found.dataset_points:
-            raise _cut(f"its {_DATASET} are not whole", lines)
-        if not isinstance(found.facts.get("requests_completed"), int):
-            raise RunError("no_metrics", "the report does not state its number of requests")
-    else:
-        _require_whole_excerpt(found, lines)
+        is_whole = "P99" in found.dataset_points
+        _require_part(is_whole, f"its {_DATASET} are not whole", lines)
+        is_counted = isinstance(found.facts.get("requests_completed"), int)
+        require(is_counted, "no_metrics", "the report does not state its number of requests")
+        return
+    # If an excerpt has breakdowns at all, it has them to the last: TPOT, TTFT, …, Latency.
+    is_whole = not found.groups or "Latency" in found.groups
+    _require_part(is_whole, "no breakdown of the request latency", lines)
+    is_whole = "DECODING STATISTICS" not in found.sections or "AL" in found.groups
+    _require_part(is_whole, "its statistics of speculative decoding are incomplete", lines)
+    headed = found.headed[len(found.groups) + (_DATASET in found.sections) :]
+    heading = headed[-1].rstrip(" -") if headed else ""
+    _require_part(not headed, f"nothing below {heading!r}", lines)
 
 
-def _require_whole_excerpt(found: _Report, lines: tuple[Line, ...]) -> None:
-    """If an excerpt has breakdowns at all, it has them to the last: TPOT, TTFT, …, Latency."""
-    if found.groups and "Latency" not in found.groups:
-        raise _cut("no breakdown of the request latency", lines)
-    if "DECODING STATISTICS" in found.sections and "AL" not in found.groups:
-        raise _cut("its statistics of speculative decoding are incomplete", lines)
-    if len(found.headed) > len(found.groups) + (_DATASET in found.sections):
-        raise _cut(f"nothing below {found.headed[-1].rstrip(' -')!r}", lines)
-
-
-def _cut(what: str, lines: tuple[Line, ...]) -> RunError:
+def _require_part(is_there: object, what: str, lines: tuple[Line, ...]) -> None:
     message = f"the report is truncated: {what}"
-    return RunError("truncated_output", message, evidence=last_line(lines))
+    require(is_there, "truncated_output", message, *last_line(lines))

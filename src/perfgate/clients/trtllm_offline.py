@@ -13,15 +13,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from perfgate.clients import datasets
 from perfgate.clients import trtllm_bench_report as report
 from perfgate.clients.base import Offline, client, with_asked
 from perfgate.clients.client_facts import other_lengths
 from perfgate.clients.first_answers import Answer, require_known, require_whole
-from perfgate.clients.logs import Line, left, printed
-from perfgate.clients.trtllm_bench_report import CLIENT
+from perfgate.clients.logs import Line, left, printed, require
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import METRICS
@@ -46,7 +44,7 @@ _ANSWER = re.compile(
 )
 
 
-@client(CLIENT)
+@client(report.CLIENT)
 class TrtllmBench(Offline):
     """Throughput of one sweep point, on prompts of one length or on the person's own."""
 
@@ -70,15 +68,15 @@ class TrtllmBench(Offline):
         path = folder / REPORT
         if path.is_file():
             fields = left(path)
-            if not report.is_report(fields):
-                raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
+            is_report = report.is_report(fields)
+            require(is_report, "no_metrics", f"{path.name} is not a report of {report.CLIENT}")
             measured = report.parse(fields)
         else:
-            lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
+            lines = printed(report.CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
             measured = report.parse_printed(lines)
         done = measured.facts.get("requests_completed")
-        if done is not None and done != what.requests:
-            raise RunError("incomplete", f"{done} of {what.requests} requests were completed")
+        message = f"{done} of {what.requests} requests were completed"
+        require(done in (None, what.requests), "incomplete", message)
         return measured
 
     def require_asked(
@@ -101,19 +99,18 @@ class TrtllmBench(Offline):
             if shown is None:
                 silent.append(name)
             elif isinstance(shown, int | float) and isinstance(asked, int | float):
-                if abs(shown - asked) > tolerance * abs(asked):
-                    _refuse(name, shown, asked)
-            elif shown != asked:
-                _refuse(name, shown, asked)
+                _require_taken(name, shown, asked, abs(shown - asked) <= tolerance * abs(asked))
+            else:
+                _require_taken(name, shown, asked, shown == asked)
         _require_kv_cache(facts, scenario.engine.settings.kv_cache_dtype)
-        if _is_streamed(scenario) and not facts.get("streaming"):
-            message = "the report has no TTFT and TPOT, although the answers are to be streamed"
-            hint = "check that the program was called with --streaming"
-            raise RunError("no_metrics", message, hint=hint)
+        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
+        hint = "check that the program was called with --streaming"
+        is_streamed = not _is_streamed(scenario) or facts.get("streaming")
+        require(is_streamed, "no_metrics", message, hint=hint)
         for name in scenario.gate.metrics:
-            if name in METRICS and name not in _DERIVED and name not in measured.metrics:
-                message = f"the report has no {name}, which the scenario gates on"
-                raise RunError("no_metrics", message)
+            is_there = name not in METRICS or name in {*_DERIVED, *measured.metrics}
+            message = f"the report has no {name}, which the scenario gates on"
+            require(is_there, "no_metrics", message)
         more = other_lengths(scenario.workload, measured) if scenario.workload else {}
         more |= {"asked_not_reported": silent} if silent else {}
         return with_asked(replace(measured, facts={**facts, **more}), point)
@@ -148,13 +145,12 @@ def _require_kv_cache(facts: Mapping[str, Json], asked: str | None) -> None:
         return
     shown = str(facts.get("kv_cache_dtype") or "none").lower()
     wanted = ("none", "auto", *_UNQUANTIZED) if asked.lower() in _UNQUANTIZED else (asked.lower(),)
-    if shown not in wanted:
-        _refuse("kv_cache_dtype", shown, asked)
+    _require_taken("kv_cache_dtype", shown, asked, shown in wanted)
 
 
-def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
+def _require_taken(name: str, shown: Json, asked: Json, is_so: bool) -> None:
     message = f"{name} did not take effect: found {shown}, expected {asked}"
-    raise RunError("not_in_force", message)
+    require(is_so, "not_in_force", message)
 
 
 @client(QUICKSTART)
@@ -196,28 +192,23 @@ def parse_quickstart(lines: tuple[Line, ...], asked: Smoke | None = None) -> Mea
     found = dict(_answers(lines))
     asked = asked or Smoke(QUICKSTART, tuple(found))
     for prompt in asked.prompts:
-        if prompt not in found:
-            raise RunError("incomplete", f"no answer to {prompt!r}")
-    if not found:
-        raise RunError("no_metrics", "the program printed no answers")
+        require(prompt in found, "incomplete", f"no answer to {prompt!r}")
+    require(found, "no_metrics", "the program printed no answers")
     answers = {prompt: Answer(text) for prompt, text in found.items()}
     for prompt, answer in answers.items():
         require_whole(prompt, answer, asked.max_tokens)
     require_known(asked, answers)
-    return Measurement(
-        {}, {"client": QUICKSTART, "answers": len(found), "answer_texts": dict(found)}
-    )
+    texts: dict[str, Json] = {**found}
+    return Measurement({}, {"client": QUICKSTART, "answers": len(found), "answer_texts": texts})
 
 
 def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
     """(prompt, answer) of every line that has one."""
     for line in lines:
-        found = _ANSWER.fullmatch(line.text)
-        if found:
+        if found := _ANSWER.fullmatch(line.text):
             yield _string(found["prompt"]), _string(found["answer"])
         elif re.match(r"(?:\[\d+\]\s*)*Prompt: ['\"]", line.text):
-            evidence = (line.evidence,)
-            raise RunError("truncated_output", "an answer is truncated", evidence=evidence)
+            raise RunError("truncated_output", "an answer is truncated", evidence=(line.evidence,))
 
 
 def _string(literal: str) -> str:
@@ -229,6 +220,5 @@ def _string(literal: str) -> str:
     try:
         return str(ast.literal_eval(literal))
     except (SyntaxError, ValueError) as error:
-        raise RunError(
-            "truncated_output", "an answer is not a complete string", evidence=(literal[:300],)
-        ) from error
+        message = "an answer is not a complete string"
+        raise RunError("truncated_output", message, evidence=(literal[:300],)) from error

@@ -116,12 +116,9 @@ def _pairs(fields: dict[str, object]) -> str:
     """
     for name, value in fields.items():
         if isinstance(value, str) and set(value) & set(",'\"{}[]()"):
-            raise InputError(
-                "lm_eval cannot be given this value",
-                field=name,
-                found=repr(value),
-                expected="text without commas, quotes and brackets",
-            )
+            problem = "lm_eval cannot be given this value"
+            expected = "text without commas, quotes and brackets"
+            raise InputError(problem, field=name, found=repr(value), expected=expected)
     return ",".join(f"{name}={value}" for name, value in fields.items())
 
 

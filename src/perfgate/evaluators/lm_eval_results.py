@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfgate.clients.logs import Line, decoded, left
+from perfgate.clients.logs import Line, decoded, left, require
 from perfgate.clients.report_tables import number
 from perfgate.core.errors import RunError
 from perfgate.core.files.json_text import LARGEST_LINE
@@ -37,8 +37,7 @@ def diagnose(log: Iterable[str]) -> RunError | None:
     """The first cause that the log of a failed evaluation shows; None if no line tells."""
     for line in log:
         for pattern, failure, hint in _CAUSES:
-            found = pattern.search(line)
-            if found:
+            if found := pattern.search(line):
                 # Progress bars are written over: what counts is around the match.
                 shown = redact(line)  # before it is cut: half a secret is not recognised
                 place = max(0, shown.find(found[0]))
@@ -103,14 +102,12 @@ class Score(NamedTuple):
 def _only(folder: Path, pattern: str) -> Path:
     """The one file of that name; lm_eval puts it into a folder named after the model."""
     found = sorted(folder.glob(f"*/{pattern}"))
-    if len(found) == 1:
-        return found[0]
+    names = [str(path.relative_to(folder)) for path in found]
+    require(len(found) < 2, "no_metrics", f"{len(found)} files are {pattern}", *names[:4])
     if found:
-        names = tuple(str(path.relative_to(folder)) for path in found)
-        raise RunError("no_metrics", f"{len(found)} files are {pattern}", evidence=names[:4])
+        return found[0]
     for log in sorted(folder.glob("*.err")):
-        cause = diagnose(line for _, line in raw_log.lines_with(log, _CAUSE_WORDS))
-        if cause is not None:
+        if cause := diagnose(line for _, line in raw_log.lines_with(log, _CAUSE_WORDS)):
             raise cause
     raise RunError("no_metrics", f"lm_eval left no {pattern}")
 
@@ -124,12 +121,10 @@ def _samples(path: Path, metrics: Collection[str], most: int) -> list[dict[str, 
             name = f"{path.name} line {len(samples) + 1}"
             if len(line) <= LARGEST_LINE and not line.endswith(b"\n"):
                 raise RunError("truncated_output", f"{path.name} is truncated within a line")
-            if len(samples) == most:
-                raise RunError("incomplete", f"{path.name} has more than {most} answers")
+            require(len(samples) < most, "incomplete", f"{path.name} has more than {most} answers")
             sample = _object(decoded(line, name, limit=LARGEST_LINE), name)
             samples.append({key: value for key, value in sample.items() if key in used})
-    if not samples:
-        raise RunError("truncated_output", f"{path.name} is empty")
+    require(samples, "truncated_output", f"{path.name} is empty")
     return samples
 
 
@@ -142,16 +137,14 @@ def _object(value: Any, what: str) -> dict[str, Any]:
 def _scores(report: dict[str, Any], task: AccuracyTask) -> list[Score]:
     """Everything that is reported of a task with a score."""
     results = _object(report.get("results"), "results")
-    if task.task not in results:
-        raise RunError("no_metrics", f"no result of {task.task}", evidence=tuple(results)[:5])
+    require(task.task in results, "no_metrics", f"no result of {task.task}", *[*results][:5])
     result = _object(results[task.task], task.task)
     found = [*_reported(task.task, result)]
     for _, metric, filter_name, value, *_ in found:
         if not isinstance(value, int | float) or not 0 <= value <= 1:
             score = f"{metric},{filter_name} of {task.task}"
             raise RunError("incomplete", f"{score} is {value}, not a fraction")
-    if not found:
-        raise RunError("no_metrics", f"no score of {task.task}", evidence=tuple(result)[:5])
+    require(found, "no_metrics", f"no score of {task.task}", *[*result][:5])
     return found
 
 
@@ -171,19 +164,18 @@ def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
     if not isinstance(done, int) or not isinstance(size, int) or not 1 <= done <= _MOST_QUESTIONS:
         raise RunError("no_metrics", f"n-samples of {task.task} is {counts}")
     asked = size if task.limit is None else min(task.limit, size)
-    if done != asked:
-        raise RunError("incomplete", f"{done} of {asked} questions were answered")
+    require(done == asked, "incomplete", f"{done} of {asked} questions were answered")
     fewshot = _object(report.get("n-shot"), "n-shot").get(task.task)
-    if fewshot != task.fewshot:
-        raise RunError("incomplete", f"{fewshot} examples were shown, not {task.fewshot}")
+    message = f"{fewshot} examples were shown, not {task.fewshot}"
+    require(fewshot == task.fewshot, "incomplete", message)
     config = _object(report.get("config"), "config")
     sampling = _object(config.get("gen_kwargs"), "gen_kwargs")
     wanted = {"temperature": task.temperature, **task.extra_body}
     if task.add_special_tokens is not None:
         wanted["add_special_tokens"] = task.add_special_tokens
     for name, value in wanted.items():
-        if sampling.get(name) != value:
-            raise RunError("incomplete", f"{name} was {sampling.get(name)}, not {value}")
+        given = sampling.get(name)
+        require(given == value, "incomplete", f"{name} was {given}, not {value}")
     return done
 
 
@@ -209,15 +201,14 @@ def answered(
     found: dict[str, bool] = {}
     for row in rows:
         value = row.get(metric)
-        if value not in (0, 1):
-            raise RunError("no_metrics", f"{name}: an answer scored {value}, not 0 or 1")
-        hashes = (str(row.get(name))[:_HASH_DIGITS] for name in ("doc_hash", "target_hash"))
-        key = ":".join(hashes)
-        if key in found:
-            raise RunError("no_metrics", f"{name}: one question appears twice, {key[:12]}…")
+        scored = f"{name}: an answer scored {value}, not 0 or 1"
+        require(value in (0, 1), "no_metrics", scored)
+        key = ":".join(str(row.get(name))[:_HASH_DIGITS] for name in ("doc_hash", "target_hash"))
+        twice = f"{name}: one question appears twice, {key[:12]}…"
+        require(key not in found, "no_metrics", twice)
         found[key] = value == 1
-    if len(found) != count:
-        raise RunError("incomplete", f"{name}: {len(found)} of {count} answers were logged")
+    logged = f"{name}: {len(found)} of {count} answers were logged"
+    require(len(found) == count, "incomplete", logged)
     mean = sum(found.values()) / count
     if not math.isclose(mean, score, rel_tol=0, abs_tol=off):
         message = f"{name} is reported as {score:g}, but the logged answers give {mean:g}"
@@ -233,9 +224,8 @@ def is_table(lines: Sequence[Line]) -> bool:
 
 def is_results(fields: object) -> bool:
     """Whether decoded JSON is a results file of lm_eval."""
-    return (
-        isinstance(fields, dict) and "results" in fields and bool({"n-shot", "configs"} & {*fields})
-    )
+    known = _mapping(fields).keys()
+    return "results" in known and bool(known & {"n-shot", "configs"})
 
 
 def parse_tables(lines: Sequence[Line]) -> Measurement:
@@ -259,10 +249,8 @@ def parse_results(fields: Mapping[str, Any]) -> Measurement:
         RunError: ``no_metrics`` (no score, or one that is no fraction) or ``incomplete`` (it tells
             that questions were left out).
     """
-    facts: dict[str, Json] = {
-        "evaluator": "lm_eval",
-        "evaluator_version": str(fields.get("lm_eval_version")),
-    }
+    version = str(fields.get("lm_eval_version"))
+    facts: dict[str, Json] = {"evaluator": "lm_eval", "evaluator_version": version}
     scores: list[Score] = []
     for task, result in _mapping(fields.get("results")).items():
         scores += _reported(task, _mapping(result))
@@ -277,14 +265,11 @@ def _lone(scores: Iterable[Score], facts: dict[str, Json], none: str) -> Measure
     metrics: dict[str, float] = {}
     for task, metric, filter_name, value, stderr, evidence, _ in scores:
         score, name = _fraction(value, evidence), accuracy_name(task, metric, filter_name)
-        if not is_accuracy(name):
-            message = f"no task, metric and filter: {name}"
-            raise RunError("no_metrics", message, evidence=(evidence,))
+        require(is_accuracy(name), "no_metrics", f"no task, metric and filter: {name}", evidence)
         if metrics.setdefault(name, score) != score:
             raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
         facts[f"stderr:{task}:{metric}:{filter_name}"] = _finite(stderr)
-    if not metrics:
-        raise RunError("no_metrics", none)
+    require(metrics, "no_metrics", none)
     return Measurement(metrics, facts)
 
 
@@ -303,9 +288,8 @@ def rows(lines: Sequence[Line]) -> Iterator[Score]:
         elif not line.text.startswith("|"):
             inside = False
         elif inside and not _is_rule(cells):
-            if len(cells) != width:
-                what = "truncated_output" if line is last else "no_metrics"
-                raise RunError(what, "a row of the table is incomplete", evidence=(line.evidence,))
+            what = "truncated_output" if line is last else "no_metrics"
+            require(len(cells) == width, what, "a row of the table is incomplete", line.evidence)
             task = cells[0].lstrip("- ") or task
             _, _, filter_name, shots, metric, _, value, _, stderr = cells
             yield Score(task, metric, filter_name, value, stderr, line.evidence, shots)

@@ -106,10 +106,9 @@ def parse_file(path: Path, client: str | None = None) -> Parsed:
         with open_input(path) as file:
             return parse_log(file, client)
     except OSError as error:
-        found, expected = error.strerror or str(error), "a result or a log"
-        raise InputError(
-            "the file cannot be read", file=path, found=found, expected=expected
-        ) from error
+        problem, expected = "the file cannot be read", "a result or a log"
+        found = error.strerror or str(error)
+        raise InputError(problem, file=path, found=found, expected=expected) from error
 
 
 def parse_log(file: BinaryIO, client: str | None = None) -> Parsed:
@@ -123,12 +122,8 @@ def parse_log(file: BinaryIO, client: str | None = None) -> Parsed:
         InputError: no such program, or none whose files can be read alone.
     """
     if client is not None and client not in CLIENTS:
-        raise InputError(
-            "not a program whose results can be read alone",
-            field="--client",
-            found=client,
-            expected="one of " + ", ".join(CLIENTS),
-        )
+        problem, known = "not a program whose results can be read alone", ", ".join(CLIENTS)
+        raise InputError(problem, field="--client", found=client, expected=f"one of {known}")
     lines: tuple[Line, ...] = ()
     try:
         lines = report_lines(file, _WORDS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
-from perfgate.clients.logs import Line, last_line, left, logged, no_report, printed
+from perfgate.clients.logs import Line, last_line, left, logged, no_report, printed, require
 from perfgate.clients.report_tables import number, positive
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.measurement import Json, Measurement
@@ -103,10 +103,9 @@ def of_task(task: AccuracyTask, lines: Sequence[Line], folder: Path) -> Measurem
     its = programs.TASKS[task.task]
     asked = its.questions if task.limit is None else min(task.limit, its.questions)
     wanted = {accuracy_name(task.task, *score.split(":")) for score in SCORES[task.task]}
-    if set(measured.metrics) != wanted:
-        message = f"the scores printed are not those of {task.task}"
-        evidence = tuple(sorted(measured.metrics)) or ("none",)
-        raise RunError("no_metrics", message, evidence=evidence)
+    message = f"the scores printed are not those of {task.task}"
+    scores = sorted(measured.metrics) or ["none"]
+    require(set(measured.metrics) == wanted, "no_metrics", message, *scores)
     questions = measured.facts.get(f"questions:{task.task}")
     if questions not in (asked, None):
         raise RunError("incomplete", f"{questions} of {asked} questions were answered")
@@ -140,12 +139,11 @@ def parse(lines: Sequence[Line]) -> Measurement:
     for line in lines:
         if seconds := _SECONDS.search(line.text):
             facts["duration_s"] = number(seconds["seconds"])
-    if not metrics:
-        last = next((line for line in reversed(lines) if line.text), None)
-        is_cut = last is not None and (_HEAD.search(last.text) or last.text.startswith("|"))
-        failure = "truncated_output" if is_cut else "no_metrics"
-        message = "no score below the line that announces them"
-        raise RunError(failure, message, evidence=last_line(tuple(lines)))
+    last = next((line.text for line in reversed(lines) if line.text), "")
+    is_cut = _HEAD.search(last) or last.startswith("|")
+    failure = "truncated_output" if is_cut else "no_metrics"
+    message = "no score below the line that announces them"
+    require(metrics, failure, message, *last_line(tuple(lines)))
     return Measurement(metrics, facts)
 
 
@@ -159,9 +157,8 @@ def _scores(lines: Sequence[Line]) -> Iterator[tuple[str, float, str, dict[str, 
     for (at, head), end in zip(heads, ends, strict=False):
         task = _NAMES.get(head["task"], head["task"])
         for row in rows(lines[at + 1 : end]):
-            if row.task != head["task"]:
-                message = f"the table below {head['task']} is of {row.task}"
-                raise RunError("no_metrics", message, evidence=(row.evidence,))
+            message = f"the table below {head['task']} is of {row.task}"
+            require(row.task == head["task"], "no_metrics", message, row.evidence)
             score = _fraction(row.value, row.evidence)
             facts: dict[str, Json] = {"fewshot": int(row.shots)} if row.shots.isdecimal() else {}
             error = number(row.stderr)
@@ -179,8 +176,7 @@ def _scores(lines: Sequence[Line]) -> Iterator[tuple[str, float, str, dict[str, 
 
 def _fraction(value: str, evidence: str) -> float:
     percent = positive(value, evidence)
-    if percent > 100:
-        raise RunError("no_metrics", f"a score of {percent:g} percent", evidence=(evidence,))
+    require(percent <= 100, "no_metrics", f"a score of {percent:g} percent", evidence)
     return round(percent / 100, 6)  # four digits are printed at most
 
 
@@ -262,34 +258,26 @@ def parse_gpqa(lines: tuple[Line, ...], asked: int = checkout.GPQA_QUESTIONS) ->
             (not all questions were answered).
     """
     found = [(match["value"], line) for line in lines if (match := _ACCURACY.fullmatch(line.text))]
-    if len(found) != 1:
-        raise RunError("no_metrics", f"{len(found)} accuracies were printed, not one")
+    require(len(found) == 1, "no_metrics", f"{len(found)} accuracies were printed, not one")
     text, line = found[0]
     score = positive(text, line.evidence)
-    questions = _questions(lines, asked)
-    if score > 1:
-        raise RunError("no_metrics", f"an accuracy of {score:g}", evidence=(line.evidence,))
-    facts: dict[str, Json] = {
-        "evaluator": GPQA,
-        "questions": questions,
-        "stderr:accuracy:none": math.sqrt(score * (1 - score) / questions),
-    }
+    _require_all(lines, asked)
+    require(score <= 1, "no_metrics", f"an accuracy of {score:g}", line.evidence)
+    error = math.sqrt(score * (1 - score) / asked)
+    facts: dict[str, Json] = {"evaluator": GPQA, "questions": asked, "stderr:accuracy:none": error}
     seconds = next((m["seconds"] for ln in lines if (m := _FINISHED.fullmatch(ln.text))), None)
     facts |= {} if seconds is None else {"duration_s": number(seconds)}
     return Measurement({GPQA_METRIC: score}, facts)
 
 
-def _questions(lines: tuple[Line, ...], asked: int) -> int:
-    """How many questions were answered: all, unless the last state of the bar says otherwise."""
+def _require_all(lines: tuple[Line, ...], asked: int) -> None:
+    """All questions were answered, unless the last state of the bar says otherwise."""
     bars = [
         (match, line)
         for line in lines
         if (match := _DONE.search(line.text.rpartition(_BAR)[2])) and _BAR in line.text
     ]
-    if not bars:
-        return asked
-    bar, line = bars[-1]
-    if int(bar["done"]) != asked or int(bar["all"]) != asked:
+    for bar, line in bars[-1:]:
+        is_whole = int(bar["done"]) == asked == int(bar["all"])
         message = f"{bar['done']} of {asked} questions were answered"
-        raise RunError("incomplete", message, evidence=(line.evidence,))
-    return asked
+        require(is_whole, "incomplete", message, line.evidence)

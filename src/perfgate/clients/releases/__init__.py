@@ -161,11 +161,7 @@ class BenchOptions:
 
     def refused(self, field: str, found: object, expected: str) -> InputError:
         """What a release cannot do is refused: dropped silently, another load would be measured."""
-        return InputError(
-            f"{self.client} of this release cannot do it: {self.program} {self.release}",
-            field=field,
-            found=found,
-            expected=expected,
-            hint="use a release of the client that can, or change the workload; "
-            "docs/reference/parse.md lists what each release does",
-        )
+        problem = f"{self.client} of this release cannot do it: {self.program} {self.release}"
+        hint = "use a release of the client that can, or change the workload"
+        hint += "; docs/reference/parse.md lists what each release does"
+        return InputError(problem, field=field, found=found, expected=expected, hint=hint)
