@@ -18,23 +18,15 @@ from perfgate.core.measurement import Json
 from perfgate.core.redaction import control_character_in, escaped
 from perfgate.scenarios.yaml_document import MOST_ERRORS, Keys, Problem
 
-_TYPES = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "object": "a mapping",
-    "array": "a list",
-    "null": "nothing",
-}
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "object": (dict,),
-    "array": (list,),
-    "null": (type(None),),
+# Type of JSON Schema → its name for people, and Python's types of such a value.
+_TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "string": ("text", (str,)),
+    "integer": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", (bool,)),
+    "object": ("a mapping", (dict,)),
+    "array": ("a list", (list,)),
+    "null": ("nothing", (type(None),)),
 }
 _BOUNDS = {
     "minimum": "at least",
@@ -57,7 +49,7 @@ class _Type:
 
     def __init__(self, _: object, names: str | list[str], __: object) -> None:
         names = [names] if isinstance(names, str) else names
-        self._kinds = tuple(chain.from_iterable(_KINDS[name] for name in names))
+        self._kinds = tuple(chain.from_iterable(_TYPES[name][1] for name in names))
 
     def validate(self, value: object) -> None:
         if type(value) not in self._kinds:
@@ -228,7 +220,7 @@ def _expected(rule: Mapping[str, Any]) -> str:
     if "enum" in rule:
         return "one of " + ", ".join(map(str, rule["enum"]))
     types = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
-    parts = [" or ".join(_TYPES[name] for name in types)]
+    parts = [" or ".join(_TYPES[name][0] for name in types)]
     parts += [f"{words} {rule[bound]}" for bound, words in _BOUNDS.items() if bound in rule]
     if "$comment" in rule:
         parts.append(rule["$comment"])

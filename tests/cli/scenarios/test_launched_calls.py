@@ -7,6 +7,7 @@ import pytest
 from command_line import Perfgate
 from tables import each
 
+from perfgate.cli.scenarios.command import OTHERS
 from perfgate.cli.scenarios.launched_calls import PLACES, launched_calls
 from perfgate.core.errors import InputError
 from perfgate.core.files.paths import repository
@@ -82,6 +83,10 @@ def test_mpirun_starts_ranks_or_one_process_on_the_first_host(calls) -> None:
 def test_who_can_reach_the_server_is_told(perfgate: Perfgate, launcher: str) -> None:
     text = perfgate.printed(["scenarios", "command", SERVED, "--launcher", launcher])
     assert f"asks for no key: whoever reaches it can use it ({launcher}.listen in" in text
+
+
+def test_the_command_offers_each_launcher_whose_calls_it_can_print() -> None:
+    assert sorted(OTHERS) == sorted(PLACES)
 
 
 @each("launcher", PLACES)

@@ -23,7 +23,8 @@ from perfgate.plan.script import Readiness, script
 from perfgate.scenarios.scenario import Scenario
 
 _LOCAL = "local"
-_OTHERS = ("docker", "mpirun", "slurm")
+# Those of `launched_calls.PLACES`, which loads all of them.
+OTHERS = ("docker", "mpirun", "slurm")
 # Option → its default: what the launcher local alone takes, and what all others take.
 _OF_LOCAL = {"--container": False, "--here": False, "--listen": None, "--format": "shell"}
 _OF_OTHERS = {"--site": None}
@@ -41,7 +42,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     add_folder(verb)
     add(
         "--launcher",
-        choices=sorted([_LOCAL, *_OTHERS]),
+        choices=sorted([_LOCAL, *OTHERS]),
         default=_LOCAL,
         help="whose calls; local: a script to run (default: local)",
     )
@@ -76,7 +77,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
 
 def _command(arguments: argparse.Namespace) -> int:
     is_local = arguments.launcher == _LOCAL
-    refused, takers = (_OF_OTHERS, [*_OTHERS]) if is_local else (_OF_LOCAL, [_LOCAL])
+    refused, takers = (_OF_OTHERS, [*OTHERS]) if is_local else (_OF_LOCAL, [_LOCAL])
     problem = f"only --launcher {', '.join(takers)} takes it"
     refuse_given(arguments, refused, problem, found=f"--launcher {arguments.launcher}")
     if not is_local:
