@@ -73,8 +73,8 @@ def notes(measurements: Sequence[Measurement]) -> Iterator[str]:
     silent = [one.facts.get("asked_not_reported") for one in measurements]
     names = dict.fromkeys(str(name) for one in silent if isinstance(one, list) for name in one)
     if names:
-        told = f"the report does not show {', '.join(names)}"
-        yield f"{told}: that it was in force as asked is not established"
+        missing = f"the report does not show {', '.join(names)}"
+        yield f"{missing}: that it was in force as asked is not established"
     yield from dict.fromkeys(
         str(one.facts[name]) for one in measurements for name in _NOTED if name in one.facts
     )

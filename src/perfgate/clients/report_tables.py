@@ -219,8 +219,8 @@ def require_consistent(
 
 
 def _require_product(equation: str, one: float, other: float, total: float, off: float) -> None:
-    told = f"{equation}, but {one:g} × {other:g} = {one * other:g}, not {total:g}"
-    require_agreeing(abs(one * other - total) <= off, told)
+    message = f"{equation}, but {one:g} × {other:g} = {one * other:g}, not {total:g}"
+    require_agreeing(abs(one * other - total) <= off, message)
 
 
 def require_ordered(metrics: Mapping[str, float]) -> None:
@@ -232,12 +232,12 @@ def require_ordered(metrics: Mapping[str, float]) -> None:
     for chain in _ROWS["order"]:
         for lower, upper in pairwise(name for name in chain["metrics"] if name in metrics):
             most = metrics[upper] * (1 + chain.get("slack", SLACK))
-            told = f"{lower} {metrics[lower]:g} is more than {upper} {metrics[upper]:g}"
-            require_agreeing(not metrics[lower] > most, told)
+            message = f"{lower} {metrics[lower]:g} is more than {upper} {metrics[upper]:g}"
+            require_agreeing(not metrics[lower] > most, message)
     latency, all_ms = metrics.get("mean_request_latency_ms"), 1e3 * metrics.get("duration_s", 0)
     if latency and all_ms:
-        told = f"a request took {latency:g} ms on average, all of them together {all_ms:g} ms"
-        require_agreeing(not latency > all_ms * (1 + SLACK), told)
+        message = f"a request took {latency:g} ms on average, all of them together {all_ms:g} ms"
+        require_agreeing(not latency > all_ms * (1 + SLACK), message)
 
 
 def require_lengths(

@@ -213,8 +213,8 @@ def parse_printed(lines: tuple[Line, ...], *, streaming: bool | None = None) -> 
         RunError: as `parse`, or ``truncated_output``; several tables are ``no_metrics``.
     """
     table = _table(lines)
-    told = next((line.text for line in lines if line.text.startswith("Namespace(")), "")
-    arguments = {match["name"]: match["value"] for match in _ARGUMENT.finditer(told)}
+    namespace = next((line.text for line in lines if line.text.startswith("Namespace(")), "")
+    arguments = {match["name"]: match["value"] for match in _ARGUMENT.finditer(namespace)}
     if streaming is None:
         unstreamed = {arguments.get("non_streaming"), arguments.get("disable_stream")}
         is_shown = ("Mean TTFT (ms)", f"{_NOT_STREAMED_MS:.2f}") in [x.labelled() for x in table]

@@ -271,8 +271,8 @@ def _require_whole(found: _Report, lines: tuple[Line, ...]) -> None:
         is_there = name in found.metrics or needed.optional or needed.streamed
         _require_part(is_there, f"no {name}", lines)
     for group, rows in found.groups.items():
-        told = f"its [{group}] breakdown has only {', '.join(rows)}"
-        _require_part(set(rows) >= _NEEDED_POINTS, told, lines)
+        what = f"its [{group}] breakdown has only {', '.join(rows)}"
+        _require_part(set(rows) >= _NEEDED_POINTS, what, lines)
     if any(title in _OPENING for title in found.sections):
         is_whole = "P99" in found.dataset_points
         _require_part(is_whole, f"its {_DATASET} are not whole", lines)
